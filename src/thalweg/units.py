@@ -208,38 +208,8 @@ def show_quantity(value: float, dimension: Dimension) -> str:
 
 
 _SHOWN = frozenset(
-    [
-        "s",
-        "ms",
-        "µs",
-        "ns",
-        "B",
-        "kB",
-        "MB",
-        "GB",
-        "TB",
-        "PB",
-        "bps",
-        "kbps",
-        "Mbps",
-        "Gbps",
-        "Tbps",
-        "events/s",
-        "kevents/s",
-        "Mevents/s",
-        "IPS",
-        "kIPS",
-        "MIPS",
-        "GIPS",
-        "TIPS",
-        "instr",
-        "kinstr",
-        "Minstr",
-        "Ginstr",
-        "instr/B",
-        "m",
-        "km",
-    ]
+    "s ms µs ns B kB MB GB TB PB bps kbps Mbps Gbps Tbps events/s kevents/s Mevents/s "
+    "IPS kIPS MIPS GIPS TIPS instr kinstr Minstr Ginstr instr/B m km".split()  # noqa: SIM905
 )
 
 

@@ -1,0 +1,1 @@
+"""Estimators: rates, latency, response time, usage and coordinates, as pure functions on arrays."""

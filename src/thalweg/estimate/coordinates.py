@@ -1,0 +1,388 @@
+"""Network coordinates: points and heights whose distances stand for measured round-trip times.
+
+The model is that of Dabek, Cox, Kaashoek and Morris 2004, "Vivaldi: A Decentralized Network
+Coordinate System": a node has a position in a Euclidean space, the core of the network, and a
+height, its access link; a packet from a to b goes down a's height, across, and up b's height.
+
+A round-trip matrix is an (n, n) array of seconds. NaN and 0 mean "not measured", the diagonal is
+not read, and where both directions of a pair were measured their mean counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg.errors import Defects
+from thalweg.units import DURATION
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+
+DEFAULT_DIMENSIONS = 5
+DEFAULT_ROUNDS = 500
+
+# Vivaldi's tuning constants c_c (time step) and c_e (error weight), as its authors recommend.
+_TIME_STEP = 0.25
+_ERROR_WEIGHT = 0.25
+# The relative error at which the polish changes from least squares to least absolute values.
+_ROBUST_FROM = 0.05
+_POLISH_STEPS = 200
+# Bounds the polish of large matrices: still a hundred pairs per node at 20,000 nodes.
+_MOST_POLISHED_PAIRS = 1_000_000
+
+_MOST_DIMENSIONS = 32
+_MOST_ROUNDS = 1_000_000
+_SHORTEST_RTT_S = 1e-9
+_MOST_ENTRIES_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Coordinates:
+    """Where n nodes lie: `position` (n, d) and `height_s` (n,), both in seconds, read-only.
+
+    >>> plane = Coordinates(position=[[0.0, 0.0], [0.03, 0.04]], height_s=[0.001, 0.002])
+    >>> round(float(plane.distance_s(0, 1)), 6), float(plane.distance_s(1, 1))
+    (0.053, 0.0)
+    """
+
+    position: FloatArray
+    height_s: FloatArray
+
+    def __post_init__(self) -> None:
+        found = Defects()
+        position = _as_numbers(self.position, "position", found)
+        height = _as_numbers(self.height_s, "height_s", found)
+        if position is not None:
+            plain = position.ndim == 2 and position.size > 0
+            found.require(plain, "position", _shape(position), "one row of numbers per node")
+            found.require(
+                bool(np.isfinite(position).all()), "position", _extremes(position), "finite numbers"
+            )
+        if height is not None:
+            fine = bool((np.isfinite(height) & (height >= 0)).all())
+            found.require(fine, "height_s", _extremes(height), "finite numbers >= 0")
+            if position is not None:
+                rule = "one height per row of position"
+                same = height.shape == position.shape[:1]
+                found.require(same, "height_s", _shape(height), rule)
+        found.raise_if_any()
+        object.__setattr__(self, "position", _frozen(position))
+        object.__setattr__(self, "height_s", _frozen(height))
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes have coordinates."""
+        return len(self.height_s)
+
+    @property
+    def dimensions(self) -> int:
+        """The dimensions of the Euclidean part."""
+        return int(self.position.shape[1])
+
+    def distance_s(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
+        """The estimated round trip between nodes a and b, which broadcast; 0 where a == b.
+
+        ||p_a − p_b|| + h_a + h_b, as an array of the broadcast shape (0-d for two numbers).
+        """
+        found = Defects()
+        first, second = self._indices(a, "a", found), self._indices(b, "b", found)
+        found.raise_if_any()
+        across = np.linalg.norm(self.position[first] - self.position[second], axis=-1)
+        total = across + self.height_s[first] + self.height_s[second]
+        return np.where(first == second, 0.0, total)
+
+    def _indices(self, nodes: ArrayLike, name: str, found: Defects) -> IndexArray:
+        index = np.asarray(nodes)
+        rule = f"node numbers from 0 to {self.nodes - 1}"
+        if index.size == 0:
+            return index.astype(np.intp)
+        if index.dtype.kind not in "iu":
+            found.add(name, f"{index.dtype} values", rule)
+        elif index.min() < 0 or index.max() >= self.nodes:
+            # NumPy would read −1 as the last node.
+            found.add(name, int(index.min() if index.min() < 0 else index.max()), rule)
+        return index.astype(np.intp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FitReport:
+    """How well coordinates stand for the matrix they were fitted to.
+
+    Errors are relative, |estimate − measured| / measured, over all measured pairs; `vivaldi_*` are
+    those of the plain Vivaldi coordinates that the polish started from.
+    """
+
+    nodes: int
+    pairs: int
+    dimensions: int
+    median_relative_error: float
+    p90_relative_error: float
+    vivaldi_median_relative_error: float
+    vivaldi_p90_relative_error: float
+    coordinates: Coordinates
+
+
+def fit_coordinates(
+    rtt_s: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    dimensions: int = DEFAULT_DIMENSIONS,
+    rounds: int = DEFAULT_ROUNDS,
+    polish: bool = True,
+) -> Coordinates:
+    """Coordinates whose distances approximate the measured round trips.
+
+    First Vivaldi: in each of `rounds` synchronous rounds every node measures one random neighbour
+    and moves along the spring between them, further when it trusts itself less than the neighbour.
+    This finds the right arrangement from any start, but a node never settles: it keeps following
+    its latest sample.
+
+    Then, unless `polish` is false, L-BFGS on all pairs at once: it lowers the sum over pairs of
+    sqrt(e² + δ²) − δ, where e is the relative error, with heights >= 0. That loss is quadratic for
+    small errors and linear for large ones, since no coordinates can meet the pairs whose detours
+    violate the triangle inequality, and squares would bend all other pairs towards them.
+
+    The same matrix and generator state give the same coordinates. Distances do not change when
+    all positions are rotated or moved, so different seeds give different positions. Bad input raises
+    `InvalidInput`; so do nodes that no chain of measurements connects, because their distance would
+    be invented.
+    """
+    trips = _read_round_trips(rtt_s, dimensions=dimensions, rounds=rounds)
+    plain = _relax(trips, dimensions, rounds, rng)
+    return _polish(trips, plain, rng) if polish else plain
+
+
+def fit_report(
+    rtt_s: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    dimensions: int = DEFAULT_DIMENSIONS,
+    rounds: int = DEFAULT_ROUNDS,
+) -> FitReport:
+    """Fit coordinates as `fit_coordinates` does, and say how well they fit before and after."""
+    trips = _read_round_trips(rtt_s, dimensions=dimensions, rounds=rounds)
+    plain = _relax(trips, dimensions, rounds, rng)
+    polished = _polish(trips, plain, rng)
+    before = np.quantile(_errors(plain, trips), [0.5, 0.9])
+    after = np.quantile(_errors(polished, trips), [0.5, 0.9])
+    return FitReport(
+        nodes=trips.nodes,
+        pairs=len(trips.rtt_s),
+        dimensions=dimensions,
+        median_relative_error=float(after[0]),
+        p90_relative_error=float(after[1]),
+        vivaldi_median_relative_error=float(before[0]),
+        vivaldi_p90_relative_error=float(before[1]),
+        coordinates=polished,
+    )
+
+
+def relative_errors(coordinates: Coordinates, rtt_s: ArrayLike) -> FloatArray:
+    """|estimate − measured| / measured of each measured pair a < b, ordered by a, then by b."""
+    trips = _read_round_trips(rtt_s, nodes=coordinates.nodes, connected=False)
+    return _errors(coordinates, trips)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RoundTrips:
+    """The measured pairs a < b, ordered by a, then by b, with their round trips."""
+
+    nodes: int
+    a: IndexArray
+    b: IndexArray
+    rtt_s: FloatArray
+
+
+def _errors(coordinates: Coordinates, trips: _RoundTrips) -> FloatArray:
+    estimate = coordinates.distance_s(trips.a, trips.b)
+    return np.asarray(np.abs(estimate - trips.rtt_s) / trips.rtt_s)
+
+
+def _read_round_trips(
+    rtt_s: ArrayLike,
+    *,
+    dimensions: int = DEFAULT_DIMENSIONS,
+    rounds: int = DEFAULT_ROUNDS,
+    nodes: int | None = None,
+    connected: bool = True,
+) -> _RoundTrips:
+    """The measured pairs of a matrix; raises all that is wrong with it and with the settings."""
+    found = Defects()
+    _require_count(dimensions, "dimensions", _MOST_DIMENSIONS, found)
+    _require_count(rounds, "rounds", _MOST_ROUNDS, found)
+    matrix = _as_numbers(rtt_s, "rtt_s", found)
+    trips = None if matrix is None else _pairs_of(matrix, nodes, connected, found)
+    found.raise_if_any()
+    if trips is None:  # pragma: no cover - a missing matrix always leaves a defect
+        raise TypeError("round trips without a defect")
+    return trips
+
+
+def _pairs_of(
+    matrix: FloatArray, nodes: int | None, connected: bool, found: Defects
+) -> _RoundTrips | None:
+    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] >= 2
+    if not square or (nodes is not None and len(matrix) != nodes):
+        size = "n" if nodes is None else str(nodes)
+        rule = f"a square matrix, {size} × {size}" + (", n >= 2" if nodes is None else "")
+        found.add("rtt_s", _shape(matrix), rule)
+        return None
+    off_diagonal = ~np.eye(len(matrix), dtype=np.bool_)
+    fine = np.isnan(matrix) | (matrix == 0.0)
+    fine |= (matrix >= _SHORTEST_RTT_S) & (matrix <= DURATION.largest)
+    wrong = np.argwhere(off_diagonal & ~fine)
+    rule = f"seconds between {_SHORTEST_RTT_S:g} and {DURATION.largest:g}"
+    for i, j in wrong[:_MOST_ENTRIES_SHOWN]:
+        hint = "write nan (or 0) for a pair that was not measured"
+        found.add(f"rtt_s[{i}][{j}]", float(matrix[i, j]), rule, hint)
+    if len(wrong) > _MOST_ENTRIES_SHOWN:
+        found.add("rtt_s", f"{len(wrong)} such entries in all", rule)
+    if len(wrong):
+        return None
+    measured = off_diagonal & (matrix > 0.0)
+    times_measured = np.add(measured, measured.T, dtype=np.float64)
+    total = np.where(measured, matrix, 0.0)
+    a, b = np.nonzero(np.triu(times_measured, 1))
+    trips = _RoundTrips(
+        nodes=len(matrix), a=a, b=b, rtt_s=(total + total.T)[a, b] / times_measured[a, b]
+    )
+    _require_connected(trips, connected, found)
+    return trips
+
+
+def _require_connected(trips: _RoundTrips, connected: bool, found: Defects) -> None:
+    if len(trips.a) == 0:
+        found.add("rtt_s", "no measured pair", "at least one measured pair of nodes")
+        return
+    if not connected:
+        return
+    # SciPy is loaded where it is used: importing it takes longer than all of Thalweg.
+    from scipy.sparse.csgraph import connected_components
+
+    groups, group_of = connected_components(_graph(trips), directed=False)
+    if groups > 1:
+        stranger = int(np.flatnonzero(group_of != group_of[0])[0])
+        found.add(
+            "rtt_s",
+            f"{groups} groups of nodes without a measurement between them",
+            "a chain of measured pairs between any two nodes",
+            f"measure node {stranger} against node 0, or leave it out",
+        )
+
+
+def _graph(trips: _RoundTrips) -> Any:
+    """The round trips as a symmetric sparse matrix."""
+    from scipy.sparse import coo_array
+
+    ends = (np.concatenate([trips.a, trips.b]), np.concatenate([trips.b, trips.a]))
+    both = np.concatenate([trips.rtt_s, trips.rtt_s])
+    return coo_array((both, ends), shape=(trips.nodes, trips.nodes)).tocsr()
+
+
+def _relax(
+    trips: _RoundTrips, dimensions: int, rounds: int, rng: np.random.Generator
+) -> Coordinates:
+    """Vivaldi's spring relaxation with height vectors, all nodes at once in each round."""
+    graph = _graph(trips)
+    # In units of the typical round trip, the constants below hold for a rack and for the planet.
+    unit_s = float(np.median(trips.rtt_s))
+    first, degree = graph.indptr[:-1], np.diff(graph.indptr)
+    position = rng.normal(scale=0.01, size=(trips.nodes, dimensions))
+    height = np.full(trips.nodes, 0.01)
+    error = np.ones(trips.nodes)
+    for _ in range(rounds):
+        sample = first + rng.integers(degree)
+        other, rtt = graph.indices[sample], graph.data[sample] / unit_s
+        apart = position - position[other]
+        heights = height + height[other]
+        estimate = np.sqrt((apart * apart).sum(axis=1)) + heights
+        balance = error / (error + error[other])
+        weight = _ERROR_WEIGHT * balance
+        # No worse than 100 %: one absurd sample must not make a node distrust itself for long.
+        sample_error = np.minimum(np.abs(estimate - rtt) / rtt, 1.0)
+        # A height never falls to 0, so `estimate` stays above 0 and two nodes never coincide.
+        pull = _TIME_STEP * balance * (rtt - estimate) / estimate
+        position = position + pull[:, np.newaxis] * apart
+        height = np.maximum(height + pull * heights, 1e-6)
+        error = np.maximum(sample_error * weight + error * (1.0 - weight), 1e-6)
+    return Coordinates(position=position * unit_s, height_s=height * unit_s)
+
+
+def _polish(trips: _RoundTrips, start: Coordinates, rng: np.random.Generator) -> Coordinates:
+    """The nearest minimum of the robust relative error (see `fit_coordinates`)."""
+    from scipy.optimize import minimize
+    from scipy.sparse import csr_array
+
+    chosen = np.arange(len(trips.rtt_s))
+    if len(chosen) > _MOST_POLISHED_PAIRS:
+        chosen = np.sort(rng.choice(len(chosen), _MOST_POLISHED_PAIRS, replace=False))
+    unit_s = float(np.median(trips.rtt_s))
+    rtt = trips.rtt_s[chosen] / unit_s
+    nodes, dimensions = start.position.shape
+    # Rows are pairs: `between @ p` is p_a − p_b, and `between.T @ f` sums the forces per node.
+    ends = np.stack([trips.a[chosen], trips.b[chosen]], axis=1).ravel()
+    rows = np.arange(0, 2 * len(rtt) + 1, 2)
+    shape = (len(rtt), nodes)
+    between = csr_array((np.tile([1.0, -1.0], len(rtt)), ends, rows), shape=shape)
+    along = csr_array((np.ones(2 * len(rtt)), ends, rows), shape=shape)
+    between_back, along_back = between.T.tocsr(), along.T.tocsr()
+
+    def loss_and_slope(unknowns: FloatArray) -> tuple[float, FloatArray]:
+        position = unknowns[nodes:].reshape(nodes, dimensions)
+        apart = between @ position
+        # The tiny addend keeps the slope finite where two nodes coincide.
+        across = np.sqrt((apart * apart).sum(axis=1) + 1e-18)
+        error = (across + along @ unknowns[:nodes]) / rtt - 1.0
+        softened = np.sqrt(error * error + _ROBUST_FROM**2)
+        force = error / softened / rtt
+        slope = between_back @ ((force / across)[:, np.newaxis] * apart)
+        return float((softened - _ROBUST_FROM).sum()), np.concatenate(
+            [along_back @ force, slope.ravel()]
+        )
+
+    result = minimize(
+        loss_and_slope,
+        np.concatenate([start.height_s, start.position.ravel()]) / unit_s,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * nodes + [(None, None)] * (nodes * dimensions),
+        options={"maxiter": _POLISH_STEPS, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-9},
+    )
+    best = np.asarray(result.x, dtype=np.float64) * unit_s
+    return Coordinates(position=best[nodes:].reshape(nodes, dimensions), height_s=best[:nodes])
+
+
+def _as_numbers(values: ArrayLike, path: str, found: Defects) -> FloatArray | None:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        found.add(path, "rows of different lengths", "an array of numbers")
+        return None
+    if array.dtype.kind not in "fiu":
+        found.add(path, f"an array of {array.dtype}", "an array of numbers")
+        return None
+    return array.astype(np.float64)
+
+
+def _require_count(value: int, path: str, most: int, found: Defects) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    found.require(whole and 1 <= value <= most, path, value, f"a whole number from 1 to {most}")
+
+
+def _shape(array: FloatArray) -> str:
+    return f"an array of shape {array.shape}"
+
+
+def _extremes(array: FloatArray) -> str:
+    return f"values from {np.min(array)} to {np.max(array)}" if array.size else "no values"
+
+
+def _frozen(array: FloatArray | None) -> FloatArray | None:
+    if array is not None:
+        array = np.array(array, order="C")
+        array.flags.writeable = False
+    return array

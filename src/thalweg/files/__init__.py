@@ -1,0 +1,1 @@
+"""Files: the only door for untrusted input."""

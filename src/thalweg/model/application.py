@@ -1,0 +1,233 @@
+"""What is to run: operators, the streams between them, and what the application must keep."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from thalweg.errors import Defects, nearest
+from thalweg.model.graph import CycleFound, Graph, build_graph
+from thalweg.model.names import require_name, require_unique
+from thalweg.model.operator import Operator
+
+Kind = Literal["source", "transform", "sink"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """Events flow from one operator to another.
+
+    `probability` is the chance that an event put out by `source` goes along this stream; with 1
+    (the default) every stream of an operator carries its full output.
+    """
+
+    source: str
+    target: str
+    probability: float = 1.0
+
+    def __post_init__(self) -> None:
+        defects = Defects()
+        in_range = _is_number(self.probability) and 0 < self.probability <= 1
+        defects.require(in_range, "probability", self.probability, "a number in (0, 1]")
+        defects.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a deployment of the application must keep; without a value, no limit.
+
+    `response_time_s` is the largest response time, `uplink_bps` the most the application may send
+    up to the cloud in all (and `uplink_least_bps` the least, which only some strategies heed),
+    `usage` the usage cost above which a running deployment is adapted.
+    """
+
+    response_time_s: float = math.inf
+    uplink_bps: float = math.inf
+    uplink_least_bps: float = 0.0
+    usage: float = math.inf
+
+    def __post_init__(self) -> None:
+        defects = Defects()
+        for name in ("response_time_s", "uplink_bps", "uplink_least_bps", "usage"):
+            value = getattr(self, name)
+            defects.require(_is_number(value) and value >= 0, name, value, "a number >= 0")
+        defects.raise_if_any()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """A directed acyclic graph of operators, every one on a way from a source to a sink.
+
+    >>> from thalweg.model import Application, Operator, Pin, Stream
+    >>> app = Application(
+    ...     name="count",
+    ...     operators=[
+    ...         Operator(name="rides", kind="source", rate=100.0, event_size=80.0,
+    ...                  pin=Pin(tier="edge")),
+    ...         Operator(name="count", cpu_per_event=2000.0),
+    ...         Operator(name="store", kind="sink", pin=Pin(tier="cloud")),
+    ...     ],
+    ...     streams=[Stream(source="rides", target="count"),
+    ...              Stream(source="count", target="store")],
+    ... )
+    >>> app.operator("count").kind, app.path_count
+    ('transform', 1)
+    """
+
+    name: str
+    operators: Sequence[Operator]
+    streams: Sequence[Stream]
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operators", tuple(self.operators))
+        object.__setattr__(self, "streams", tuple(self.streams))
+        defects = Defects()
+        require_name(defects, "name", self.name)
+        require_unique(defects, "operators", [operator.name for operator in self.operators])
+        _require_ends(defects, self.operators)
+        _require_known_ends(defects, self)
+        if not defects:
+            _require_no_cycle(defects, self)
+        if not defects:
+            _require_connected(defects, self)
+        defects.raise_if_any()
+
+    def operator(self, name: str) -> Operator:
+        """The operator of that name; `KeyError` where there is none."""
+        return self.operators[self.index[name]]
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Position of each operator by name."""
+        return {operator.name: position for position, operator in enumerate(self.operators)}
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Operators and streams as arrays, in the order in which they were given."""
+        return build_graph(
+            len(self.operators),
+            [self.index[stream.source] for stream in self.streams],
+            [self.index[stream.target] for stream in self.streams],
+        )
+
+    @property
+    def sources(self) -> tuple[Operator, ...]:
+        """The operators where events are born."""
+        return tuple(o for o in self.operators if o.kind == "source")
+
+    @property
+    def sinks(self) -> tuple[Operator, ...]:
+        """The operators where events end."""
+        return tuple(o for o in self.operators if o.kind == "sink")
+
+    @cached_property
+    def path_count(self) -> int:
+        """How many ways lead from a source to a sink, exactly."""
+        ways = [1 if o.kind == "source" else 0 for o in self.operators]
+        leaving: list[list[int]] = [[] for _ in self.operators]
+        for s, t in zip(self.graph.source.tolist(), self.graph.target.tolist(), strict=True):
+            leaving[s].append(t)
+        for vertex in self.graph.order.tolist():
+            for target in leaving[vertex]:
+                ways[target] += ways[vertex]
+        return sum(
+            w for w, operator in zip(ways, self.operators, strict=True) if operator.kind == "sink"
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _require_ends(defects: Defects, operators: Sequence[Operator]) -> None:
+    kinds = [operator.kind for operator in operators]
+    for kind in ("source", "sink"):
+        defects.require(
+            kind in kinds, "operators", f"no {kind}", f"at least one operator of kind {kind}"
+        )
+
+
+def _require_known_ends(defects: Defects, app: Application) -> None:
+    kind = {operator.name: operator.kind for operator in app.operators}
+    seen: dict[tuple[str, str], int] = {}
+    for position, stream in enumerate(app.streams):
+        path = f"streams[{position}]"
+        for end, name in (("source", stream.source), ("target", stream.target)):
+            if name not in kind:
+                defects.add(f"{path}.{end}", name, "the name of an operator", nearest(name, kind))
+        defects.require(
+            kind.get(stream.source) != "sink",
+            f"{path}.source",
+            stream.source,
+            "an operator that puts out events",
+            "nothing flows out of a sink",
+        )
+        defects.require(
+            kind.get(stream.target) != "source",
+            f"{path}.target",
+            stream.target,
+            "an operator that takes in events",
+            "nothing flows into a source",
+        )
+        ends = (stream.source, stream.target)
+        if ends in seen:
+            defects.add(
+                path,
+                f"{stream.source} → {stream.target}",
+                "one stream between two operators",
+                f"streams[{seen[ends]}] is the same",
+            )
+        seen.setdefault(ends, position)
+
+
+def _require_no_cycle(defects: Defects, app: Application) -> None:
+    try:
+        _ = app.graph
+    except CycleFound as found:
+        names = [app.operators[vertex].name for vertex in found.cycle]
+        defects.add(
+            "streams",
+            " → ".join(names if len(names) <= 12 else [*names[:6], "…", *names[-5:]]),
+            "a graph without cycles",
+            "take out one of these streams",
+        )
+
+
+def _require_connected(defects: Defects, app: Application) -> None:
+    from_source = _reach(app, "source", [(s.source, s.target) for s in app.streams])
+    to_sink = _reach(app, "sink", [(s.target, s.source) for s in app.streams])
+    for position, operator in enumerate(app.operators):
+        path = f"operators[{position}]"
+        if operator.name not in from_source:
+            defects.add(
+                path,
+                operator.name,
+                "an operator that a source reaches",
+                "add a stream into it, or take it out",
+            )
+        if operator.name not in to_sink:
+            defects.add(
+                path,
+                operator.name,
+                "an operator that reaches a sink",
+                "add a stream out of it, or take it out",
+            )
+
+
+def _reach(app: Application, kind: Kind, edges: list[tuple[str, str]]) -> set[str]:
+    following: dict[str, list[str]] = {}
+    for near, far in edges:
+        following.setdefault(near, []).append(far)
+    reached = {operator.name for operator in app.operators if operator.kind == kind}
+    waiting = deque(reached)
+    while waiting:
+        for name in following.get(waiting.popleft(), []):
+            if name not in reached:
+                reached.add(name)
+                waiting.append(name)
+    return reached

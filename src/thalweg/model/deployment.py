@@ -1,0 +1,184 @@
+"""A placement unfolded: every instance a vertex, every flow between two instances an edge.
+
+All estimators work on this one graph, so a plan with one copy of each operator and a plan with a
+replica in each of ten thousand sites are judged by the same formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.errors import Defects, nearest
+from thalweg.model.graph import Floats, Graph, Index, build_graph
+from thalweg.model.placement import Placement
+from thalweg.model.problem import Problem
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Deployment:
+    """Instances by index: their operator, node, origin site (−1: all) and birth rate."""
+
+    problem: Problem
+    operator: Index
+    node: Index
+    origin: Index
+    birth_rate: Floats
+    """Events/s born in the instance; 0 unless it is a source."""
+    graph: Graph
+    """Edges between instances."""
+    stream: Index
+    """The application's stream that each edge belongs to."""
+
+    @property
+    def size(self) -> int:
+        """How many instances there are."""
+        return int(self.operator.size)
+
+    def instance_name(self, instance: int) -> str:
+        """`operator`, or `operator@site` for a replica."""
+        name = self.problem.application.operators[int(self.operator[instance])].name
+        origin = int(self.origin[instance])
+        return name if origin < 0 else f"{name}@{self.problem.network.site_names[origin]}"
+
+
+def deploy(problem: Problem, placement: Placement) -> Deployment:
+    """The placement unfolded; raises `InvalidInput` where it does not fit the problem."""
+    defects = Defects()
+    app = problem.application
+    operators = [_operator_index(defects, problem, name) for name in placement.operator_names]
+    nodes = [_node_index(defects, problem, name) for name in placement.node_names]
+    origins = [_site_index(defects, problem, name) for name in placement.origin_names]
+    placed = {operators[o] for o in placement.operator.tolist()}
+    for position, operator in enumerate(app.operators):
+        defects.require(
+            position in placed, "placement", operator.name, f"every operator of {app.name} placed"
+        )
+    defects.raise_if_any()
+    origin = np.where(
+        placement.origin >= 0, np.array([*origins, -1], dtype=np.int32)[placement.origin], -1
+    )
+    return deploy_indices(
+        problem,
+        np.array(operators, dtype=np.int32)[placement.operator],
+        np.array(nodes, dtype=np.int32)[placement.node],
+        origin,
+    )
+
+
+def deploy_indices(
+    problem: Problem,
+    operator: npt.ArrayLike,
+    node: npt.ArrayLike,
+    origin: npt.ArrayLike,
+) -> Deployment:
+    """The placement of operators (by index) on nodes for origin sites (by index), unfolded."""
+    operators = np.asarray(operator, dtype=np.int32)
+    origins = np.asarray(origin, dtype=np.int32)
+    order = np.lexsort((origins, operators))
+    operators, origins = operators[order], origins[order]
+    nodes = np.asarray(node, dtype=np.int32)[order]
+    app = problem.application
+    defects = Defects()
+    bounds = np.searchsorted(operators, np.arange(len(app.operators) + 1))
+    source: list[npt.NDArray[np.integer[Any]]] = []
+    target: list[npt.NDArray[np.integer[Any]]] = []
+    stream: list[npt.NDArray[np.integer[Any]]] = []
+    for k, (x, y) in enumerate(
+        zip(app.graph.source.tolist(), app.graph.target.tolist(), strict=True)
+    ):
+        senders = np.arange(bounds[x], bounds[x + 1])
+        receivers = _receivers(origins[senders], origins[bounds[y] : bounds[y + 1]])
+        for orphan in np.flatnonzero(receivers < 0)[:1].tolist():
+            where = int(origins[senders[orphan]])
+            served = "all sites" if where < 0 else problem.network.site_names[where]
+            defects.add(
+                "placement",
+                f"nobody takes the events of {app.operators[x].name} for {served}",
+                f"an instance of {app.operators[y].name} for {served}",
+            )
+        source.append(senders)
+        target.append(receivers + bounds[y])
+        stream.append(np.full(senders.shape, k, dtype=np.int32))
+    birth_rate = _birth_rates(defects, problem, operators, origins)
+    defects.raise_if_any()
+    graph = build_graph(len(operators), _joined(source), _joined(target))
+    return Deployment(
+        problem=problem,
+        operator=operators,
+        node=nodes,
+        origin=origins,
+        birth_rate=birth_rate,
+        graph=graph,
+        stream=_joined(stream),
+    )
+
+
+def _receivers(sender_origin: Index, receiver_origin: Index) -> Index:
+    """Who takes each sender's events: the same origin's replica, else the instance for all."""
+    if not receiver_origin.size:
+        return np.full(sender_origin.shape, -1, dtype=np.int32)
+    at = np.searchsorted(receiver_origin, sender_origin)
+    at = np.minimum(at, receiver_origin.size - 1)
+    same = receiver_origin[at] == sender_origin
+    # Receivers are sorted by origin, so the instance for all (−1) stands first.
+    for_all = 0 if receiver_origin[0] == -1 else -1
+    return np.where(same, at, for_all).astype(np.int32)
+
+
+def _birth_rates(defects: Defects, problem: Problem, operator: Index, origin: Index) -> Floats:
+    births = problem.births
+    net, app = problem.network, problem.application
+    rate = np.zeros(operator.size)
+    is_source = np.array([o.kind == "source" for o in app.operators])
+    key = operator.astype(np.int64) * (net.site_count + 1) + origin + 1
+    wanted = births.operator.astype(np.int64) * (net.site_count + 1) + births.site + 1
+    at = np.minimum(np.searchsorted(key, wanted), key.size - 1)
+    found = key[at] == wanted
+    for missing in np.flatnonzero(~found)[:5].tolist():
+        name = app.operators[int(births.operator[missing])].name
+        site = net.site_names[int(births.site[missing])]
+        defects.add(
+            "placement", f"no {name} for {site}", "an instance of every source in its sites"
+        )
+    if np.count_nonzero(is_source[operator]) != wanted.size:
+        defects.add(
+            "placement",
+            f"{np.count_nonzero(is_source[operator])} instances of sources",
+            f"{wanted.size}, one in each site where a source is born",
+        )
+    rate[at[found]] = births.rate[found]
+    return rate
+
+
+def _joined(parts: Sequence[npt.NDArray[np.integer[Any]]]) -> Index:
+    if not parts:
+        return np.empty(0, dtype=np.int32)
+    return np.concatenate(parts).astype(np.int32)
+
+
+def _operator_index(defects: Defects, problem: Problem, name: str) -> int:
+    index = problem.application.index
+    if name not in index:
+        rule = f"an operator of {problem.application.name}"
+        defects.add("placement", name, rule, nearest(name, index))
+    return index.get(name, 0)
+
+
+def _node_index(defects: Defects, problem: Problem, name: str) -> int:
+    try:
+        return problem.network.node_index(name)
+    except KeyError:
+        defects.add("placement", name, f"a node of {problem.network.name}")
+        return 0
+
+
+def _site_index(defects: Defects, problem: Problem, name: str) -> int:
+    index = problem.network.site_index
+    if name not in index:
+        defects.add("placement", name, f"a site of {problem.network.name}", nearest(name, index))
+    return index.get(name, 0)

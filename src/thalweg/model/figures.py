@@ -1,0 +1,33 @@
+"""Arrays of figures: checked, frozen, lowered by what is taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.errors import Defects
+from thalweg.model.graph import Floats
+
+
+def require_figures(defects: Defects, path: str, figures: Floats, shape: tuple[int, ...]) -> None:
+    """Remember a defect unless the array has this shape and holds numbers >= 0 (∞ is one)."""
+    if np.shape(figures) != shape:
+        defects.add(path, np.shape(figures), f"an array of shape {shape}")
+    elif not bool((np.asarray(figures) >= 0).all()):
+        defects.add(path, "NaN or a negative number", "numbers >= 0")
+
+
+def freeze(value: object) -> None:
+    """Make every array of a frozen value read-only."""
+    for name, array in list(vars(value).items()):
+        if isinstance(array, np.ndarray):
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(value, name, view)
+
+
+def less(figures: Floats, at: npt.ArrayLike, amounts: npt.ArrayLike) -> Floats:
+    """A copy with these amounts taken at these flat positions; repeated ones add; never below 0."""
+    left = np.array(figures)
+    np.subtract.at(left.reshape(-1), np.asarray(at, dtype=np.int64), amounts)
+    return np.maximum(left, 0.0)

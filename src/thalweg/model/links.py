@@ -1,0 +1,96 @@
+"""Any graph of links, routed by least latency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.errors import Defects
+from thalweg.model.figures import freeze, less, require_figures
+from thalweg.model.graph import Floats, Index
+from thalweg.model.routes import RouteTable, shortest_routes
+from thalweg.model.wan import Links, Sites
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinkWan:
+    """Any graph of links, routed by least latency. Link 2k goes from a to b, 2k+1 back.
+
+    Ties: fewer links, then the lower site index at every step back from the destination.
+    """
+
+    site_count: int
+    a: Index
+    b: Index
+    latency: Floats
+    bandwidth: Floats
+    available: Floats
+    """Shape (links, 2): what is free from a to b, and from b to a."""
+    _tables: dict[int, RouteTable] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        defects = Defects()
+        m = len(self.a)
+        require_figures(defects, "latency", self.latency, (m,))
+        require_figures(defects, "bandwidth", self.bandwidth, (m,))
+        require_figures(defects, "available", self.available, (m, 2))
+        defects.raise_if_any()
+        freeze(self)
+
+    def _table(self, site: int) -> RouteTable:
+        if site not in self._tables:
+            self._tables[site] = shortest_routes(
+                site, self.site_count, self.a, self.b, self.latency
+            )
+        return self._tables[site]
+
+    def _look_up(self, a: Sites, b: Sites, figure: str) -> Floats:
+        starts, ends = np.broadcast_arrays(np.asarray(a), np.asarray(b))
+        found = np.empty(starts.shape)
+        for site in np.unique(starts):
+            at = starts == site
+            table = self._table(int(site))
+            if figure == "latency":
+                found[at] = table.latency_s[ends[at]]
+            else:
+                per_link = (
+                    np.repeat(self.bandwidth, 2)
+                    if figure == "bandwidth"
+                    else (self.available.reshape(-1))
+                )
+                found[at] = table.narrowest(per_link)[ends[at]]
+        return found
+
+    def latency_s(self, a: Sites, b: Sites) -> Floats:
+        """One-way latency between sites."""
+        return self._look_up(a, b, "latency")
+
+    def bandwidth_bps(self, a: Sites, b: Sites) -> Floats:
+        """Capacity of the narrowest link between sites; 0 where no route leads."""
+        return self._look_up(a, b, "bandwidth")
+
+    def available_bps(self, a: Sites, b: Sites) -> Floats:
+        """What is free between sites, at the narrowest link; 0 where no route leads."""
+        return self._look_up(a, b, "available")
+
+    def route(self, a: int, b: int) -> Links:
+        """The links on the least-latency way from a to b; empty where none leads."""
+        return self._table(a).links_to(b)
+
+    def link_ends(self, link: int) -> tuple[int, int]:
+        """The two sites of a directed link."""
+        k, backwards = divmod(int(link), 2)
+        ends = int(self.a[k]), int(self.b[k])
+        return ends[::-1] if backwards else ends
+
+    def link_available_bps(self, links: npt.ArrayLike) -> Floats:
+        """What is free on each of these links."""
+        free: Floats = self.available.reshape(-1)[np.asarray(links)]
+        return free
+
+    def reserved(self, links: npt.ArrayLike, bps: npt.ArrayLike) -> LinkWan:
+        """The same graph with less free on these links."""
+        # Routes depend on latency alone, so the tables stay true.
+        return replace(self, available=less(self.available, links, bps))

@@ -1,0 +1,278 @@
+"""Where it can run: sites, the nodes in them, and the links between them, held as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.errors import Defects
+from thalweg.model.figures import freeze
+from thalweg.model.graph import Floats, Index
+from thalweg.model.names import require_name, require_unique
+from thalweg.model.views import Link, Node, Site
+from thalweg.model.wan import Wan
+
+
+class Tier(IntEnum):
+    """How far from the data a site is."""
+
+    EDGE = 0
+    FOG = 1
+    CLOUD = 2
+
+    @property
+    def label(self) -> str:
+        """The name that files and people use."""
+        return self.name.lower()
+
+
+Nodes = int | npt.NDArray[np.integer[Any]]
+
+_NODE_FIGURES = (
+    "node_cpu_ips",
+    "node_cpu_available_ips",
+    "node_memory_bytes",
+    "node_memory_available_bytes",
+    "node_lan_latency_s",
+    "node_lan_bandwidth_bps",
+    "node_lan_available_bps",
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Network:
+    """Sites and nodes as a structure of arrays; `Site` and `Node` are views made on demand.
+
+    Nodes are ordered by site. A message from node a to node b takes nothing on the same node,
+    LAN a + LAN b within a site, and LAN a + WAN + LAN b between sites. The LAN link of a node
+    is one, shared by both directions; WAN links have two directions.
+
+    "Available" is what nobody uses yet: a second application is planned on what the first left.
+    """
+
+    name: str
+    site_names: tuple[str, ...]
+    site_tier: npt.NDArray[np.uint8]
+    site_parent: Index
+    """The site above, −1 for none."""
+    site_edge_delay_s: Floats
+    """The largest delay from a device of the site's area to the site."""
+    node_site: Index
+    node_cpu_ips: Floats
+    node_cpu_available_ips: Floats
+    node_memory_bytes: Floats
+    node_memory_available_bytes: Floats
+    node_lan_latency_s: Floats
+    node_lan_bandwidth_bps: Floats
+    node_lan_available_bps: Floats
+    node_operators: Index
+    """Operators of other applications that run on the node and share its CPU."""
+    wan: Wan
+    node_names: tuple[str, ...] | None = None
+    """Names within the site; without them nodes are numbered. See `node_name`."""
+    site_area_m: Floats | None = None
+    """West, south, east, north of the area a site serves; NaN where it has none."""
+
+    def __post_init__(self) -> None:
+        defects = Defects()
+        self._require_sites(defects)
+        self._require_nodes(defects)
+        defects.raise_if_any()
+        freeze(self)
+
+    def _require_sites(self, defects: Defects) -> None:
+        count = len(self.site_names)
+        require_name(defects, "name", self.name)
+        defects.require(count > 0, "sites", "no sites", "at least one site")
+        for position, name in enumerate(self.site_names):
+            require_name(defects, f"sites[{position}].name", name)
+        require_unique(defects, "sites", list(self.site_names))
+        for name in ("site_tier", "site_parent", "site_edge_delay_s"):
+            shape = getattr(self, name).shape
+            defects.require(shape == (count,), name, shape, f"one value for each of {count} sites")
+        if self.site_area_m is not None:
+            shape = self.site_area_m.shape
+            defects.require(shape == (count, 4), "site_area_m", shape, f"shape ({count}, 4)")
+        defects.require(
+            self.wan.site_count == count, "wan", self.wan.site_count, f"links for {count} sites"
+        )
+        defects.require(
+            bool((self.site_tier <= Tier.CLOUD).all()), "site_tier", "an unknown tier", "0, 1 or 2"
+        )
+        if not defects:
+            _require_parents(defects, self.site_parent, self.site_names)
+
+    def _require_nodes(self, defects: Defects) -> None:
+        count = self.node_site.size
+        defects.require(count > 0, "nodes", "no nodes", "at least one node")
+        ordered = count == 0 or bool((np.diff(self.node_site) >= 0).all())
+        within = count == 0 or bool(
+            self.node_site[0] >= 0 and self.node_site[-1] < len(self.site_names)
+        )
+        defects.require(ordered and within, "node_site", "out of order", "site indices, ascending")
+        for name in _NODE_FIGURES:
+            figures = getattr(self, name)
+            if figures.shape != (count,):
+                defects.add(name, figures.shape, f"one value for each of {count} nodes")
+            elif not bool((figures >= 0).all()):
+                defects.add(name, "NaN or a negative number", "numbers >= 0")
+        if self.node_names is not None:
+            defects.require(
+                len(self.node_names) == count, "node_names", len(self.node_names), f"{count} names"
+            )
+
+    @property
+    def site_count(self) -> int:
+        """How many sites there are."""
+        return len(self.site_names)
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are."""
+        return int(self.node_site.size)
+
+    @cached_property
+    def site_index(self) -> dict[str, int]:
+        """Position of each site by name."""
+        return {name: position for position, name in enumerate(self.site_names)}
+
+    @cached_property
+    def first_node(self) -> npt.NDArray[np.int64]:
+        """Nodes of site s are first_node[s] … first_node[s + 1] − 1."""
+        return np.searchsorted(self.node_site, np.arange(self.site_count + 1))
+
+    @cached_property
+    def cloud_nodes(self) -> npt.NDArray[np.int64]:
+        """The nodes of all cloud sites."""
+        return self.nodes_in_tier(Tier.CLOUD)
+
+    def nodes_in_tier(self, tier: Tier) -> npt.NDArray[np.int64]:
+        """The nodes of all sites of a tier, ascending."""
+        return np.flatnonzero(self.site_tier[self.node_site] == tier)
+
+    def nodes_in_site(self, site: int) -> npt.NDArray[np.int64]:
+        """The nodes of a site, ascending."""
+        return np.arange(self.first_node[site], self.first_node[site + 1])
+
+    def latency_s(self, a: Nodes, b: Nodes) -> Floats:
+        """One-way latency between nodes, with both LAN hops; 0 on the same node."""
+        lan = self.node_lan_latency_s[a] + self.node_lan_latency_s[b]
+        wan = self.wan.latency_s(self.node_site[a], self.node_site[b])
+        return np.where(np.equal(a, b), 0.0, lan + wan)
+
+    def available_bps(self, a: Nodes, b: Nodes) -> Floats:
+        """What is free between nodes, at the narrowest link; infinite on the same node."""
+        lan = np.minimum(self.node_lan_available_bps[a], self.node_lan_available_bps[b])
+        wan = self.wan.available_bps(self.node_site[a], self.node_site[b])
+        return np.where(np.equal(a, b), np.inf, np.minimum(lan, wan))
+
+    def node_name(self, node: int) -> str:
+        """`site/name`; without names `site/number`, or just `site` for a node alone in its site."""
+        site = int(self.node_site[node])
+        if self.node_names is not None:
+            return f"{self.site_names[site]}/{self.node_names[node]}"
+        first, end = int(self.first_node[site]), int(self.first_node[site + 1])
+        return (
+            self.site_names[site] if end - first == 1 else f"{self.site_names[site]}/{node - first}"
+        )
+
+    def node_index(self, name: str) -> int:
+        """The node of that name; `KeyError` where there is none."""
+        site_name, _, local = name.partition("/")
+        site = self.site_index[site_name]
+        first, end = int(self.first_node[site]), int(self.first_node[site + 1])
+        if not local:
+            if end - first != 1:
+                raise KeyError(name)
+            return first
+        if self.node_names is not None:
+            local_names = self.node_names[first:end]
+            number = local_names.index(local) if local in local_names else -1
+        else:
+            number = int(local) if local.isdecimal() and len(local) < 12 else -1
+            number = number if str(number) == local else -1  # "007" names nobody
+        if not 0 <= number < end - first:
+            raise KeyError(name)
+        return first + number
+
+    def node(self, node: int | str) -> Node:
+        """One node, as a view."""
+        i = self.node_index(node) if isinstance(node, str) else node
+        return Node(
+            name=self.node_name(i),
+            cpu_ips=float(self.node_cpu_ips[i]),
+            cpu_available_ips=float(self.node_cpu_available_ips[i]),
+            memory_bytes=float(self.node_memory_bytes[i]),
+            memory_available_bytes=float(self.node_memory_available_bytes[i]),
+            lan_latency_s=float(self.node_lan_latency_s[i]),
+            lan_bandwidth_bps=float(self.node_lan_bandwidth_bps[i]),
+            lan_available_bps=float(self.node_lan_available_bps[i]),
+            operators=int(self.node_operators[i]),
+        )
+
+    def site(self, site: int | str) -> Site:
+        """One site with its nodes, as a view."""
+        i = self.site_index[site] if isinstance(site, str) else site
+        parent = int(self.site_parent[i])
+        area = None if self.site_area_m is None else tuple(self.site_area_m[i].tolist())
+        return Site(
+            name=self.site_names[i],
+            tier=Tier(self.site_tier[i]).label,
+            parent=self.site_names[parent] if parent >= 0 else None,
+            edge_delay_s=float(self.site_edge_delay_s[i]),
+            area_m=None if area is None or np.isnan(area).any() else area,
+            nodes=tuple(self.node(int(n)) for n in self.nodes_in_site(i)),
+        )
+
+    def link(self, a: str, b: str) -> Link:
+        """The way from site a to site b, as one link: latencies added, narrowest bandwidth."""
+        i, j = self.site_index[a], self.site_index[b]
+        return Link(
+            a=a,
+            b=b,
+            latency_s=float(self.wan.latency_s(i, j)),
+            bandwidth_bps=float(self.wan.bandwidth_bps(i, j)),
+            bandwidth_available_bps=float(self.wan.available_bps(i, j)),
+        )
+
+    def with_available(self, **figures: npt.NDArray[np.generic] | Wan) -> Network:
+        """The same network with other figures, e.g. `node_memory_available_bytes=…`."""
+        return replace(self, **figures)  # type: ignore[arg-type]
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of all arrays, each buffer counted once."""
+        buffers: dict[int, int] = {}
+        for holder in (self, self.wan):
+            for value in vars(holder).values():
+                if isinstance(value, np.ndarray):
+                    base = value
+                    while isinstance(base.base, np.ndarray):
+                        base = base.base
+                    buffers[id(base)] = base.nbytes if base.base is None else value.nbytes
+        return sum(buffers.values())
+
+    def __repr__(self) -> str:
+        counts = np.bincount(self.site_tier, minlength=len(Tier))
+        tiers = ", ".join(f"{counts[t]} {t.label}" for t in Tier if counts[t])
+        return f"<Network {self.name}: {self.node_count:,} nodes in {tiers} sites>"
+
+
+def _require_parents(defects: Defects, parent: Index, names: tuple[str, ...]) -> None:
+    for site, above in enumerate(parent.tolist()):
+        if not -1 <= above < len(names):
+            defects.add(f"sites[{site}].parent", above, "the index of a site, or −1")
+    if defects:
+        return
+    height = parent.copy()
+    for _ in names:  # After as many steps up as there are sites, everyone has left the forest.
+        if (height < 0).all():
+            return
+        height = np.where(height >= 0, parent[height], -1)
+    for site in np.flatnonzero(height >= 0)[:1].tolist():
+        defects.add(f"sites[{site}].parent", names[parent[site]], "parents that do not go round")

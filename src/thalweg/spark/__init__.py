@@ -1,0 +1,1 @@
+"""Running plans on Spark: the only package of Thalweg that may import pyspark."""
