@@ -28,10 +28,10 @@ DEFAULT_ROUNDS = 500
 # Vivaldi's tuning constants c_c (time step) and c_e (error weight), as its authors recommend.
 _TIME_STEP = 0.25
 _ERROR_WEIGHT = 0.25
-# The relative error at which the polish changes from least squares to least absolute values.
-_ROBUST_FROM = 0.05
-_POLISH_STEPS = 200
-# Bounds the polish of large matrices: still a hundred pairs per node at 20,000 nodes.
+# The relative error from which on the polish lets a pair count for less and less.
+_TOLERATED_ERROR = 0.2
+_POLISH_STEPS = 120
+# Bounds the polish of large matrices: still four hundred pairs per node at 5,000 nodes.
 _MOST_POLISHED_PAIRS = 1_000_000
 
 _MOST_DIMENSIONS = 32
@@ -54,24 +54,21 @@ class Coordinates:
 
     def __post_init__(self) -> None:
         found = Defects()
-        position = _as_numbers(self.position, "position", found)
-        height = _as_numbers(self.height_s, "height_s", found)
-        if position is not None:
-            plain = position.ndim == 2 and position.size > 0
-            found.require(plain, "position", _shape(position), "one row of numbers per node")
-            found.require(
-                bool(np.isfinite(position).all()), "position", _extremes(position), "finite numbers"
-            )
-        if height is not None:
-            fine = bool((np.isfinite(height) & (height >= 0)).all())
-            found.require(fine, "height_s", _extremes(height), "finite numbers >= 0")
-            if position is not None:
-                rule = "one height per row of position"
-                same = height.shape == position.shape[:1]
-                found.require(same, "height_s", _shape(height), rule)
+        position = _read_numbers(self.position, "position", found)
+        height = _read_numbers(self.height_s, "height_s", found)
         found.raise_if_any()
-        object.__setattr__(self, "position", _frozen(position))
-        object.__setattr__(self, "height_s", _frozen(height))
+        rows = position.ndim == 2 and position.size > 0
+        found.require(rows, "position", _shape(position), "one row of numbers per node")
+        finite = bool(np.isfinite(position).all())
+        found.require(finite, "position", _extremes(position), "finite numbers")
+        fitting = height.shape == position.shape[:1]
+        found.require(fitting, "height_s", _shape(height), "one height per row of position")
+        fine = bool((np.isfinite(height) & (height >= 0)).all())
+        found.require(fine, "height_s", _extremes(height), "finite numbers >= 0")
+        found.raise_if_any()
+        for name, array in (("position", position), ("height_s", height)):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @property
     def nodes(self) -> int:
@@ -142,14 +139,14 @@ def fit_coordinates(
     its latest sample.
 
     Then, unless `polish` is false, L-BFGS on all pairs at once: it lowers the sum over pairs of
-    sqrt(e² + δ²) − δ, where e is the relative error, with heights >= 0. That loss is quadratic for
-    small errors and linear for large ones, since no coordinates can meet the pairs whose detours
-    violate the triangle inequality, and squares would bend all other pairs towards them.
+    ln(1 + (e/0.2)²), where e is the relative error, with heights >= 0. This (Cauchy's) loss is
+    quadratic for small errors and nearly flat for large ones: no coordinates can meet the pairs
+    whose detours violate the triangle inequality, and squares would bend all others towards them.
 
-    The same matrix and generator state give the same coordinates. Distances do not change when
-    all positions are rotated or moved, so different seeds give different positions. Bad input raises
-    `InvalidInput`; so do nodes that no chain of measurements connects, because their distance would
-    be invented.
+    The same matrix and generator state give the same coordinates. Another seed gives another
+    arrangement, since distances do not change when all positions are turned or shifted. Bad input
+    raises `InvalidInput`; so do nodes that no chain of measurements connects, because the distance
+    between them would be invented.
     """
     trips = _read_round_trips(rtt_s, dimensions=dimensions, rounds=rounds)
     plain = _relax(trips, dimensions, rounds, rng)
@@ -214,52 +211,46 @@ def _read_round_trips(
     found = Defects()
     _require_count(dimensions, "dimensions", _MOST_DIMENSIONS, found)
     _require_count(rounds, "rounds", _MOST_ROUNDS, found)
-    matrix = _as_numbers(rtt_s, "rtt_s", found)
-    trips = None if matrix is None else _pairs_of(matrix, nodes, connected, found)
+    matrix = _read_numbers(rtt_s, "rtt_s", found)
+    if not (found and matrix.size == 0):
+        _require_round_trips(matrix, nodes, found)
     found.raise_if_any()
-    if trips is None:  # pragma: no cover - a missing matrix always leaves a defect
-        raise TypeError("round trips without a defect")
+    trips = _pairs_of(matrix)
+    found.require(len(trips.a) > 0, "rtt_s", "no measured pair", "at least one measured pair")
+    if connected and len(trips.a) > 0:
+        _require_connected(trips, found)
+    found.raise_if_any()
     return trips
 
 
-def _pairs_of(
-    matrix: FloatArray, nodes: int | None, connected: bool, found: Defects
-) -> _RoundTrips | None:
+def _require_round_trips(matrix: FloatArray, nodes: int | None, found: Defects) -> None:
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] >= 2
-    if not square or (nodes is not None and len(matrix) != nodes):
-        size = "n" if nodes is None else str(nodes)
-        rule = f"a square matrix, {size} × {size}" + (", n >= 2" if nodes is None else "")
+    if not square or len(matrix) != (nodes or len(matrix)):
+        rule = f"{nodes} × {nodes} numbers" if nodes else "n × n numbers, n >= 2"
         found.add("rtt_s", _shape(matrix), rule)
-        return None
-    off_diagonal = ~np.eye(len(matrix), dtype=np.bool_)
+        return
     fine = np.isnan(matrix) | (matrix == 0.0)
     fine |= (matrix >= _SHORTEST_RTT_S) & (matrix <= DURATION.largest)
-    wrong = np.argwhere(off_diagonal & ~fine)
+    np.fill_diagonal(fine, True)
+    wrong = np.argwhere(~fine)
     rule = f"seconds between {_SHORTEST_RTT_S:g} and {DURATION.largest:g}"
     for i, j in wrong[:_MOST_ENTRIES_SHOWN]:
         hint = "write nan (or 0) for a pair that was not measured"
         found.add(f"rtt_s[{i}][{j}]", float(matrix[i, j]), rule, hint)
     if len(wrong) > _MOST_ENTRIES_SHOWN:
         found.add("rtt_s", f"{len(wrong)} such entries in all", rule)
-    if len(wrong):
-        return None
-    measured = off_diagonal & (matrix > 0.0)
-    times_measured = np.add(measured, measured.T, dtype=np.float64)
+
+
+def _pairs_of(matrix: FloatArray) -> _RoundTrips:
+    measured = matrix > 0.0
     total = np.where(measured, matrix, 0.0)
-    a, b = np.nonzero(np.triu(times_measured, 1))
-    trips = _RoundTrips(
-        nodes=len(matrix), a=a, b=b, rtt_s=(total + total.T)[a, b] / times_measured[a, b]
-    )
-    _require_connected(trips, connected, found)
-    return trips
+    total += total.T.copy()
+    a, b = np.nonzero(np.triu(measured | measured.T, 1))
+    times_measured = measured[a, b].astype(np.float64) + measured[b, a]
+    return _RoundTrips(nodes=len(matrix), a=a, b=b, rtt_s=total[a, b] / times_measured)
 
 
-def _require_connected(trips: _RoundTrips, connected: bool, found: Defects) -> None:
-    if len(trips.a) == 0:
-        found.add("rtt_s", "no measured pair", "at least one measured pair of nodes")
-        return
-    if not connected:
-        return
+def _require_connected(trips: _RoundTrips, found: Defects) -> None:
     # SciPy is loaded where it is used: importing it takes longer than all of Thalweg.
     from scipy.sparse.csgraph import connected_components
 
@@ -335,14 +326,13 @@ def _polish(trips: _RoundTrips, start: Coordinates, rng: np.random.Generator) ->
         position = unknowns[nodes:].reshape(nodes, dimensions)
         apart = between @ position
         # The tiny addend keeps the slope finite where two nodes coincide.
-        across = np.sqrt((apart * apart).sum(axis=1) + 1e-18)
-        error = (across + along @ unknowns[:nodes]) / rtt - 1.0
-        softened = np.sqrt(error * error + _ROBUST_FROM**2)
-        force = error / softened / rtt
+        across = np.sqrt(np.einsum("ij,ij->i", apart, apart) + 1e-18)
+        error = ((across + along @ unknowns[:nodes]) / rtt - 1.0) / _TOLERATED_ERROR
+        squared = error * error
+        force = 2.0 / _TOLERATED_ERROR * error / (1.0 + squared) / rtt
         slope = between_back @ ((force / across)[:, np.newaxis] * apart)
-        return float((softened - _ROBUST_FROM).sum()), np.concatenate(
-            [along_back @ force, slope.ravel()]
-        )
+        loss = float(np.log1p(squared).sum())
+        return loss, np.concatenate([along_back @ force, slope.ravel()])
 
     result = minimize(
         loss_and_slope,
@@ -356,16 +346,17 @@ def _polish(trips: _RoundTrips, start: Coordinates, rng: np.random.Generator) ->
     return Coordinates(position=best[nodes:].reshape(nodes, dimensions), height_s=best[:nodes])
 
 
-def _as_numbers(values: ArrayLike, path: str, found: Defects) -> FloatArray | None:
+def _read_numbers(values: ArrayLike, path: str, found: Defects) -> FloatArray:
+    """A copy as float64; an empty array and a defect for anything but real numbers."""
     try:
         array = np.asarray(values)
     except ValueError:
         found.add(path, "rows of different lengths", "an array of numbers")
-        return None
+        return np.empty(0)
     if array.dtype.kind not in "fiu":
         found.add(path, f"an array of {array.dtype}", "an array of numbers")
-        return None
-    return array.astype(np.float64)
+        return np.empty(0)
+    return np.array(array, dtype=np.float64, order="C")
 
 
 def _require_count(value: int, path: str, most: int, found: Defects) -> None:
@@ -379,10 +370,3 @@ def _shape(array: FloatArray) -> str:
 
 def _extremes(array: FloatArray) -> str:
     return f"values from {np.min(array)} to {np.max(array)}" if array.size else "no values"
-
-
-def _frozen(array: FloatArray | None) -> FloatArray | None:
-    if array is not None:
-        array = np.array(array, order="C")
-        array.flags.writeable = False
-    return array

@@ -7,7 +7,13 @@ import math
 import re
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
-from thalweg.files.outline import LONGEST_INTEGER_DIGITS, Outline, Walk, excerpt
+from thalweg.files.outline import (
+    LONGEST_INTEGER_DIGITS,
+    LONGEST_TEXT,
+    Outline,
+    Walk,
+    excerpt,
+)
 
 _TOKEN = re.compile(r'[\[\]{}"]|[^\s,:"\[\]{}]+')
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -57,11 +63,10 @@ def _scan(text: str, walk: Walk) -> None:
                 string, position = scanstring(text, position, True)
             except json.JSONDecodeError:
                 return
-            if "\\" in text[start:position] or len(string) > 1000:
-                walk.check_text(string, line)
             if walk.needs_key:
                 walk.take_key(string, line)
                 continue
+            walk.check_text(string, line)
             walk.take_value(line)
         elif word in "[{":
             walk.enter(line, mapping=word == "{")
@@ -78,7 +83,9 @@ def _scan(text: str, walk: Walk) -> None:
 
 
 def _check_word(word: str, walk: Walk, line: int) -> None:
-    if word in _NOT_FINITE:
+    if len(word) > LONGEST_TEXT:
+        walk.check_text(word, line)
+    elif word in _NOT_FINITE:
         walk.refuse(word, "a finite number", line=line)
     elif _INTEGER.fullmatch(word):
         if len(word.lstrip("-")) > LONGEST_INTEGER_DIGITS:

@@ -10,7 +10,7 @@ from typing import NoReturn
 from thalweg.errors import Defect, InvalidInput
 
 DEEPEST_NESTING = 32
-MOST_VALUES = 150_000
+MOST_KEYS_AND_VALUES = 100_000
 LONGEST_TEXT = 65_536
 LONGEST_KEY = 256
 LONGEST_INTEGER_DIGITS = 40
@@ -25,29 +25,15 @@ class Outline:
     """The line of every value in a document, found by its path.
 
     Rows are in document order (a container before its contents), in three flat columns of
-    together 16 bytes per value; dictionaries are made only for the containers that are asked for.
+    together 16 bytes per value: the line, the row after the value's contents, and the key (None
+    in a list). Dictionaries are made only for the containers that are asked for.
     """
 
-    def __init__(self) -> None:
-        self._lines = array("I")
-        self._ends = array("I")
-        self._keys: list[str | None] = []
+    def __init__(self, lines: array[int], ends: array[int], keys: list[str | None]) -> None:
+        self._lines = lines
+        self._ends = ends
+        self._keys = keys
         self._children: dict[int, dict[str, int]] = {}
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def add(self, key: str | None, line: int) -> int:
-        """Add the next value, under its key or (in a list and at the top) none; its row."""
-        row = len(self._lines)
-        self._lines.append(line)
-        self._ends.append(row + 1)
-        self._keys.append(key)
-        return row
-
-    def close(self, row: int) -> None:
-        """Say that every value added since this row is inside it."""
-        self._ends[row] = len(self._lines)
 
     def line_of(self, path: str) -> int | None:
         """The line of the value at a path, or of its nearest known ancestor.
@@ -55,10 +41,8 @@ class Outline:
         A key is written as it is, also one with dots or brackets in it; where a path can be read
         in two ways, the shorter key wins.
 
-        >>> outline = Outline()
-        >>> sites = (outline.add(None, 1), outline.add("sites", 2))
-        >>> first, second = outline.add(None, 3), outline.add(None, 4)
-        >>> outline.close(sites[1]); outline.close(sites[0])
+        >>> lines, ends = array("I", [1, 2, 3, 4]), array("I", [4, 4, 3, 4])
+        >>> outline = Outline(lines, ends, [None, "sites", None, None])
         >>> [outline.line_of(path) for path in ("", "sites", "sites[1]", "sites[1].name")]
         [1, 2, 4, 4]
         """
@@ -95,7 +79,7 @@ class _Container:
 
     row: int
     key_lines: dict[str, int] | None
-    is_key: bool
+    is_key: bool = False
     position: int = 0
     key: str | None = None
     line: int = 0
@@ -108,33 +92,41 @@ class Walk:
     """
 
     def __init__(self, file: str) -> None:
-        self.outline = Outline()
         self._file = file
-        self._open: list[_Container] = []
+        self._lines = array("I")
+        self._ends = array("I")
+        self._keys: list[str | None] = []
+        self._key_count = 0
+        self._here = _Container(-1, None)
+        self._around: list[_Container] = []
         self._defects: list[Defect] = []
         self._left_out = 0
 
     @property
-    def needs_key(self) -> bool:
-        """Whether the next thing to read is a key of a mapping."""
-        here = self._open[-1] if self._open else None
-        return here is not None and here.key_lines is not None and here.key is None
+    def outline(self) -> Outline:
+        """The lines of everything that was read."""
+        return Outline(self._lines, self._ends, self._keys)
 
     @property
-    def key(self) -> str:
-        """The key that the next value belongs to."""
-        return self._open[-1].key or ""
+    def key(self) -> str | None:
+        """The key that the next value belongs to; None in a list, at the top and before a key."""
+        return self._here.key
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether the next thing to read is a key of a mapping."""
+        return self._here.key is None and self._here.key_lines is not None
 
     @property
     def is_inside(self) -> bool:
         """Whether a list or mapping is open."""
-        return bool(self._open)
+        return bool(self._around)
 
     @property
     def path(self) -> str:
         """The path of the value that is being read."""
         parts: list[str] = []
-        for here in self._open:
+        for here in [*self._around, self._here][1:]:
             if here.key_lines is None:
                 parts.append(f"[{here.position}]")
             elif here.key is not None:
@@ -143,54 +135,48 @@ class Walk:
 
     def take_key(self, key: str, line: int) -> None:
         """Read a key; the next value belongs to it."""
-        here = self._open[-1]
+        here = self._here
         here.key, here.line = key, line
-        if here.key_lines is None:
+        self._key_count += 1
+        lines = here.key_lines if here.key_lines is not None else {}
+        if key in lines:
+            hint = f"it is first given in line {lines[key]}; remove or rename one"
+            self.refuse(key, "each key only once", hint, line=line)
             return
-        if key in here.key_lines:
-            self.refuse(
-                key,
-                "each key only once",
-                f"it is first given in line {here.key_lines[key]}; remove or rename one",
-                line=line,
-            )
-        elif not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
+        lines[key] = line
+        if not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
             rule = f"a key of 1 to {LONGEST_KEY} printable characters"
             self.refuse(key, rule, line=line)
-        here.key_lines[key] = line
 
     def take_value(self, line: int) -> None:
         """Read a value that is no list and no mapping."""
         self._add_row(line)
-        if self._open:
-            here = self._open[-1]
-            here.position += 1
-            here.key = None
+        self._here.position += 1
+        self._here.key = None
 
     def enter(self, line: int, *, mapping: bool) -> None:
         """Read the beginning of a list or mapping; refuse one that is used as a key."""
         is_key = self.needs_key
         if is_key:
-            self._open[-1].key, self._open[-1].line = "?", line
+            self._here.key, self._here.line = "?", line
             shown = "a mapping" if mapping else "a list"
             self.refuse(shown, "a text as key", "give the entry a name", line=line)
-        row = self._add_row(line)
-        self._open.append(_Container(row, {} if mapping else None, is_key))
-        if len(self._open) > DEEPEST_NESTING:
+        self._around.append(self._here)
+        self._here = _Container(self._add_row(line), {} if mapping else None, is_key)
+        if len(self._around) > DEEPEST_NESTING:
             self.stop(
-                f"{len(self._open)} levels",
+                f"{len(self._around)} levels",
                 f"lists and mappings nested at most {DEEPEST_NESTING} levels deep",
                 line=line,
             )
 
     def leave(self) -> None:
         """Read the end of the innermost list or mapping."""
-        left = self._open.pop()
-        self.outline.close(left.row)
-        if self._open and not left.is_key:
-            here = self._open[-1]
-            here.position += 1
-            here.key = None
+        left, self._here = self._here, self._around.pop()
+        self._ends[left.row] = len(self._lines)
+        if not left.is_key:
+            self._here.position += 1
+            self._here.key = None
 
     def check_text(self, text: str, line: int) -> None:
         """Refuse a text that is too long or that could command a terminal."""
@@ -213,12 +199,12 @@ class Walk:
         """Refuse a document that cannot be read any further."""
         where = self.path if path is None else path
         self._defects.append(self._defect(value, rule, hint, line, where))
-        raise self._error()
+        raise self._error() from None
 
     def raise_if_any(self) -> None:
         """Raise everything that was refused."""
         if self._defects:
-            raise self._error()
+            raise self._error() from None
 
     def _error(self) -> InvalidInput:
         if not self._left_out:
@@ -234,18 +220,16 @@ class Walk:
         return Defect(file=self._file, line=line, path=path, value=value, rule=rule, hint=hint)
 
     def _add_row(self, line: int) -> int:
-        here = self._open[-1] if self._open else None
-        if len(self.outline) >= MOST_VALUES:
-            self.stop(
-                f"more than {MOST_VALUES} values",
-                f"a file of at most {MOST_VALUES} values",
-                "keep large networks in a Parquet folder",
-                line=line,
-                path="",
-            )
-        if here is None or here.key_lines is None:
-            return self.outline.add(None, line)
-        return self.outline.add(here.key, here.line)
+        row = len(self._lines)
+        if row + self._key_count >= MOST_KEYS_AND_VALUES:
+            rule = f"at most {MOST_KEYS_AND_VALUES} keys and values in a file"
+            hint = "keep large networks in a Parquet folder"
+            self.stop(f"more than {MOST_KEYS_AND_VALUES}", rule, hint, line=line, path="")
+        here = self._here
+        self._lines.append(line if here.key is None else here.line)
+        self._ends.append(row + 1)
+        self._keys.append(here.key)
+        return row
 
 
 def _printable(key: str) -> str:

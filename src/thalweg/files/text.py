@@ -30,7 +30,7 @@ _OTHER_ENCODINGS = (
     (b"\xfe\xff", "UTF-16"),
     (b"\x00\x00\xfe\xff", "UTF-32"),
 )
-_CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 _MOST_NEIGHBOURS = 2000
 _CHUNK_BYTES = 1024 * 1024
 

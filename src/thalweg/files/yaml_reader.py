@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from itertools import islice
 from typing import Any, NoReturn
 
 import yaml
@@ -27,13 +26,12 @@ _CONSTANTS = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_LONGEST_CONSTANT = 5
-_INTEGER = re.compile(r"[-+]?[0-9]+")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 _NOT_FINITE = re.compile(r"[-+]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
-_DIRECTIVE = re.compile("(?:\\A|[\r\n\u2028\u2029])%")
-_NUMBER_STARTS = frozenset("+-.0123456789nNiI")
+_NUMBER_STARTS = frozenset("+-.0123456789")
+_NOT_FINITE_STARTS = frozenset("+-.nNiI")
+_LINE_BREAKS = "\n\r\u2028\u2029"
 
 _SYNTAX_HINTS = (
     ("mapping values are not allowed", 'check the indentation; quote a text that contains ": "'),
@@ -65,19 +63,17 @@ def resolve_plain(text: str) -> bool | int | float | str | None:
     >>> [resolve_plain(text) for text in ("~", "true", "-12", "1e3", "no", "0x1F", "12:30", "5 ms")]
     [None, True, -12, 1000.0, 'no', '0x1F', '12:30', '5 ms']
     """
-    if len(text) <= _LONGEST_CONSTANT and text in _CONSTANTS:
+    if text in _CONSTANTS:
         return _CONSTANTS[text]
-    if text[0] not in _NUMBER_STARTS:
-        return text
-    if _NOT_FINITE.fullmatch(text):
+    if text[0] in _NOT_FINITE_STARTS and _NOT_FINITE.fullmatch(text):
         raise UnclearScalar("a finite number")
-    is_integer = _INTEGER.fullmatch(text)
-    if not is_integer and not _FLOAT.fullmatch(text):
+    if text[0] not in _NUMBER_STARTS or not _NUMBER.fullmatch(text):
         return text
     if _LEADING_ZERO.match(text):
         raise UnclearScalar("a number without leading zeros")
-    if is_integer:
-        if len(text.lstrip("+-")) > LONGEST_INTEGER_DIGITS:
+    digits = text.lstrip("+-")
+    if digits.isdigit():
+        if len(digits) > LONGEST_INTEGER_DIGITS:
             raise UnclearScalar(f"a whole number of at most {LONGEST_INTEGER_DIGITS} digits")
         return int(text)
     number = float(text)
@@ -96,11 +92,10 @@ def read_yaml(text: str, source: bytes, file: str) -> tuple[object, Outline]:
     """
     walk = Walk(file)
     # The parser compares each %TAG with all before it, so many of them take quadratic time.
-    many = next(islice(_DIRECTIVE.finditer(text), _MOST_DIRECTIVES, None), None)
-    if many is not None:
-        line = text.count("\n", 0, many.end()) + 1
+    directives = text.startswith("%") + sum(text.count(f"{br}%") for br in _LINE_BREAKS)
+    if directives > _MOST_DIRECTIVES:
         rule = f"at most {_MOST_DIRECTIVES} lines that start with %"
-        walk.stop(excerpt(text, many.end()), rule, "remove the directives", line=line)
+        walk.stop(f"{directives} lines", rule, "remove the directives", line=None)
     builder = _Builder(walk)
     try:
         for event in yaml.parse(source, Loader=_LOADER):
@@ -224,7 +219,7 @@ class _Builder:
         if isinstance(here, list):
             here.append(value)
         else:
-            here[self._walk.key] = value
+            here[self._walk.key or ""] = value
 
     def _refuse_extras(self, event: yaml.NodeEvent, line: int) -> None:
         if event.anchor is not None:

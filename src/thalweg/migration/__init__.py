@@ -1,1 +1,1 @@
-"""migration."""
+"""Strategies that move stateful operators as users move."""

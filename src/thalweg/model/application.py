@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+
 from thalweg.errors import Defects, nearest
-from thalweg.model.graph import CycleFound, Graph, build_graph
+from thalweg.model.columns import OperatorColumns, operator_columns
+from thalweg.model.graph import CycleFound, Floats, Graph, build_graph
 from thalweg.model.names import require_name, require_unique
 from thalweg.model.operator import Operator
 
@@ -114,6 +117,16 @@ class Application:
             [self.index[stream.source] for stream in self.streams],
             [self.index[stream.target] for stream in self.streams],
         )
+
+    @cached_property
+    def columns(self) -> OperatorColumns:
+        """The operators' figures as arrays, in the order in which they were given."""
+        return operator_columns(self.operators)
+
+    @cached_property
+    def probability(self) -> Floats:
+        """The streams' probabilities, in the order in which they were given."""
+        return np.array([stream.probability for stream in self.streams], dtype=float)
 
     @property
     def sources(self) -> tuple[Operator, ...]:

@@ -107,6 +107,7 @@ def deploy_indices(
     birth_rate = _birth_rates(defects, problem, operators, origins)
     defects.raise_if_any()
     graph = build_graph(len(operators), _joined(source), _joined(target))
+    _require_fed(problem, operators, origins, graph)
     return Deployment(
         problem=problem,
         operator=operators,
@@ -116,6 +117,24 @@ def deploy_indices(
         graph=graph,
         stream=_joined(stream),
     )
+
+
+def _require_fed(problem: Problem, operator: Index, origin: Index, graph: Graph) -> None:
+    """Every instance but a source gets events, and no two do the same job."""
+    app = problem.application
+    defects = Defects()
+    idle = graph.roots & ~app.columns.is_source[operator]
+    twice = np.zeros(operator.size, dtype=bool)
+    twice[1:] = (np.diff(operator) == 0) & (np.diff(origin) == 0)
+    for position in np.flatnonzero(idle | twice)[:20].tolist():
+        name = app.operators[int(operator[position])].name
+        site = int(origin[position])
+        defects.add(
+            "placement",
+            name if site < 0 else f"{name} for {problem.network.site_names[site]}",
+            "one instance for each origin" if twice[position] else "an instance that gets events",
+        )
+    defects.raise_if_any()
 
 
 def _receivers(sender_origin: Index, receiver_origin: Index) -> Index:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -24,6 +26,11 @@ def freeze(value: object) -> None:
             view = array.view()
             view.flags.writeable = False
             object.__setattr__(value, name, view)
+
+
+def sum_at(position: npt.NDArray[np.integer[Any]], amounts: Floats, size: int) -> Floats:
+    """The amounts added up at each position 0…size−1."""
+    return np.bincount(position, weights=amounts, minlength=size).astype(float)
 
 
 def less(figures: Floats, at: npt.ArrayLike, amounts: npt.ArrayLike) -> Floats:

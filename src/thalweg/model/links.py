@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +79,17 @@ class LinkWan:
     def route(self, a: int, b: int) -> Links:
         """The links on the least-latency way from a to b; empty where none leads."""
         return self._table(a).links_to(b)
+
+    def link_loads(
+        self, a: npt.NDArray[np.integer[Any]], b: npt.NDArray[np.integer[Any]], bps: Floats
+    ) -> tuple[Links, Floats]:
+        """The load on each link that the flows use."""
+        loads: dict[int, float] = {}
+        for start, end, flow in zip(a.tolist(), b.tolist(), bps.tolist(), strict=True):
+            for link in self.route(start, end).tolist():
+                loads[link] = loads.get(link, 0.0) + flow
+        links = sorted(loads)
+        return np.array(links, dtype=np.int64), np.array([loads[link] for link in links])
 
     def link_ends(self, link: int) -> tuple[int, int]:
         """The two sites of a directed link."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,12 @@ class MeshWan:
     def route(self, a: int, b: int) -> Links:
         """The one link from a to b."""
         return _mesh_route(a, b, self.site_count)
+
+    def link_loads(
+        self, a: npt.NDArray[np.integer[Any]], b: npt.NDArray[np.integer[Any]], bps: Floats
+    ) -> tuple[Links, Floats]:
+        """The load on each link that the flows use."""
+        return _mesh_loads(a, b, bps, self.site_count)
 
     def link_ends(self, link: int) -> tuple[int, int]:
         """The two sites of a link."""
@@ -116,6 +123,12 @@ class CoordinateWan:
         """The one link from a to b."""
         return _mesh_route(a, b, self.site_count)
 
+    def link_loads(
+        self, a: npt.NDArray[np.integer[Any]], b: npt.NDArray[np.integer[Any]], bps: Floats
+    ) -> tuple[Links, Floats]:
+        """The load on each link that the flows use."""
+        return _mesh_loads(a, b, bps, self.site_count)
+
     def link_ends(self, link: int) -> tuple[int, int]:
         """The two sites of a link."""
         return divmod(int(link), self.site_count)
@@ -140,3 +153,15 @@ class CoordinateWan:
 
 def _mesh_route(a: int, b: int, site_count: int) -> Links:
     return np.array([] if a == b else [a * site_count + b], dtype=np.int64)
+
+
+def _mesh_loads(
+    a: npt.NDArray[np.integer[Any]],
+    b: npt.NDArray[np.integer[Any]],
+    bps: Floats,
+    site_count: int,
+) -> tuple[Links, Floats]:
+    apart = a != b
+    used = a[apart].astype(np.int64) * site_count + b[apart]
+    links, position = np.unique(used, return_inverse=True)
+    return links, np.bincount(position, weights=bps[apart], minlength=links.size).astype(float)

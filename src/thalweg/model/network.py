@@ -151,6 +151,17 @@ class Network:
         """The nodes of all cloud sites."""
         return self.nodes_in_tier(Tier.CLOUD)
 
+    @cached_property
+    def nearest_cloud(self) -> Index:
+        """The cloud site with least latency from each site; −1 without any. Ties: lower index."""
+        clouds = np.flatnonzero(self.site_tier == Tier.CLOUD)
+        if not clouds.size:
+            return np.full(self.site_count, -1, dtype=np.int32)
+        sites = np.arange(self.site_count)
+        latency = self.wan.latency_s(sites[:, None], clouds[None, :])
+        nearest: Index = np.take(clouds, np.argmin(latency, axis=1)).astype(np.int32)
+        return nearest
+
     def nodes_in_tier(self, tier: Tier) -> npt.NDArray[np.int64]:
         """The nodes of all sites of a tier, ascending."""
         return np.flatnonzero(self.site_tier[self.node_site] == tier)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +53,16 @@ class TreeWan:
         depth: Index = self._depth  # type: ignore[attr-defined]
         return depth
 
+    def _steps(
+        self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Which end of each pair goes one link up: the deeper one, or both at the same depth."""
+        apart = left != right
+        return (
+            apart & (self.depth[left] >= self.depth[right]),
+            apart & (self.depth[right] >= self.depth[left]),
+        )
+
     def _climb(
         self, a: Sites, b: Sites, start: float, up: Floats, down: Floats, add: bool
     ) -> Floats:
@@ -60,9 +71,7 @@ class TreeWan:
         total = np.full(left.shape, start)
         fold = np.add if add else np.minimum
         while (left != right).any():
-            apart = left != right
-            climb_left = apart & (self.depth[left] >= self.depth[right])
-            climb_right = apart & (self.depth[right] >= self.depth[left])
+            climb_left, climb_right = self._steps(left, right)
             neutral = 0.0 if add else np.inf
             total = fold(total, np.where(climb_left, up[left], neutral))
             total = fold(total, np.where(climb_right, down[right], neutral))
@@ -95,6 +104,24 @@ class TreeWan:
                 down.append(2 * b + 1)
                 b = int(self.parent[b])
         return np.array(up + down[::-1], dtype=np.int64)
+
+    def link_loads(
+        self, a: npt.NDArray[np.integer[Any]], b: npt.NDArray[np.integer[Any]], bps: Floats
+    ) -> tuple[Links, Floats]:
+        """The load on each link that the flows use."""
+        left, right = np.array(a, dtype=np.int64), np.array(b, dtype=np.int64)
+        load = np.zeros(2 * self.site_count)
+        used = np.zeros(2 * self.site_count, dtype=bool)
+        while (left != right).any():
+            climb_left, climb_right = self._steps(left, right)
+            for climbs, site, way in ((climb_left, left, 0), (climb_right, right, 1)):
+                links = 2 * site[climbs] + way
+                np.add.at(load, links, bps[climbs])
+                used[links] = True
+            left = np.where(climb_left, self.parent[left], left)
+            right = np.where(climb_right, self.parent[right], right)
+        links = np.flatnonzero(used)
+        return links, load[links]
 
     def link_ends(self, link: int) -> tuple[int, int]:
         """The two sites of a directed link."""

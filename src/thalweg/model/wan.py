@@ -43,6 +43,15 @@ class Wan(Protocol):
         """The directed links from site a to site b, in order; empty within a site."""
         ...
 
+    def link_loads(
+        self, a: npt.NDArray[np.integer[Any]], b: npt.NDArray[np.integer[Any]], bps: Floats
+    ) -> tuple[Links, Floats]:
+        """What flows bps[k] from site a[k] to site b[k] put on each directed link that they use.
+
+        Flows within a site use none. Returns the links, ascending, and their loads.
+        """
+        ...
+
     def link_ends(self, link: int) -> tuple[int, int]:
         """The two sites that a directed link joins."""
         ...

@@ -1,1 +1,1 @@
-"""scheduling."""
+"""Strategies that cut each stream between fog and cloud, now and after every change."""

@@ -1,0 +1,53 @@
+# The two that matter: `make demo` and `make test`. Both set everything up first; see tools/setup.sh.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# An environment that the caller has active must not leak into ours.
+unexport VIRTUAL_ENV CONDA_PREFIX PYTHONHOME PYTHONPATH
+export NO_MKDOCS_2_WARNING := true
+
+BIN := .venv/bin
+STAMP := .venv/.thalweg-setup
+PYTEST := $(BIN)/python -m pytest -n 2 --doctest-modules src tests
+
+.PHONY: help setup demo test test-all bench lint docs docs-serve clean
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
+
+setup: $(STAMP) ## make .venv from uv.lock, find or get Java; quick when nothing changed
+
+$(STAMP): pyproject.toml uv.lock tools/setup.sh
+	@PYTHON="$(PYTHON)" tools/setup.sh
+
+demo: $(STAMP) ## plan and explain a small taxi application on a small city
+	@$(BIN)/thalweg demo
+
+test: lint ## lint, then every test but the slow ones
+	$(PYTEST) -m "not slow"
+
+test-all: lint ## lint, then every test
+	$(PYTEST)
+
+bench: $(STAMP) ## answer every benchmark's question; results also go to results/benchmarks
+	@set -e; names=$$($(BIN)/python -m benchmarks --list); for name in $$names; do \
+	  $(BIN)/python -m benchmarks $$name --format table; \
+	done
+
+lint: $(STAMP) ## ruff, mypy and the import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(STAMP) ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+docs-serve: $(STAMP) ## show the documentation on this machine while you write
+	$(BIN)/mkdocs serve
+
+clean: ## remove everything that make made, except results/
+	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	  build dist site
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,126 @@
+"""How long events take from source to sink, with a queue at every operator and every transfer.
+
+Formulas (7), (8), (17) and (18) of da Silva Veith et al., Latency-Aware Strategies for Deploying
+Data Stream Processing Applications on Large Cloud-Edge Infrastructure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from thalweg.estimate.demand import Demand
+from thalweg.estimate.queueing import mm1_sojourn_s
+from thalweg.estimate.rates import Rates
+from thalweg.model.deployment import Deployment
+from thalweg.model.graph import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Latencies:
+    """Seconds at each instance and on each edge; ∞ where a queue cannot keep up."""
+
+    service_s: Floats
+    communication_s: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One way from a source to a sink."""
+
+    instances: tuple[str, ...]
+    latency_s: float
+
+
+def service_time_s(deployment: Deployment, rates: Rates, demand: Demand) -> Floats:
+    """Formula (7): time in an M/M/1 queue, plus the time a window takes to fill.
+
+    The service rate is what nobody else uses of the node's CPU over the work per event. A count
+    window fills in events / rate (nothing waits where nothing arrives), a time window hands on
+    once per slide.
+    """
+    columns, operator = deployment.problem.application.columns, deployment.operator
+    cpu_ips = deployment.problem.network.node_cpu_available_ips[deployment.node]
+    work = demand.work_per_event * demand.passes
+    service_rate = np.divide(cpu_ips, work, out=np.full_like(cpu_ips, np.inf), where=work > 0)
+    fill_s = np.divide(
+        columns.window_events[operator],
+        rates.events_in,
+        out=np.zeros_like(cpu_ips),
+        where=rates.events_in > 0,
+    )
+    queue_s = np.where(work > 0, mm1_sojourn_s(service_rate, rates.events_in), 0.0)
+    return queue_s + fill_s + columns.window_slide_s[operator]
+
+
+def communication_time_s(deployment: Deployment, rates: Rates) -> Floats:
+    """Formula (8): an M/M/1 queue before the narrowest link of the way, plus the way's latency.
+
+    Nothing between two instances on one node.
+    """
+    graph, net = deployment.graph, deployment.problem.network
+    a, b = deployment.node[graph.source], deployment.node[graph.target]
+    return transfer_time_s(
+        net.available_bps(a, b), net.latency_s(a, b), rates.flow, rates.flow_size, a == b
+    )
+
+
+def transfer_time_s(
+    available_bps: Floats,
+    latency_s: Floats,
+    flow: Floats,
+    size_bytes: Floats,
+    same_node: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+) -> Floats:
+    """Formula (8) on arrays that broadcast: 1 / (bandwidth / (8 · size) − rate) + latency."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        transfers = np.where(size_bytes > 0, available_bps / (8.0 * size_bytes), np.inf)
+    waiting = np.where(np.isinf(transfers), 0.0, mm1_sojourn_s(transfers, flow))
+    return np.where(same_node, 0.0, waiting + latency_s)
+
+
+def estimate_latencies(deployment: Deployment, rates: Rates, demand: Demand) -> Latencies:
+    """Seconds at each instance and on each edge."""
+    return Latencies(
+        service_time_s(deployment, rates, demand), communication_time_s(deployment, rates)
+    )
+
+
+def aggregate_latency_s(deployment: Deployment, latencies: Latencies) -> float:
+    """Formula (18), the sum over all source→sink paths, without walking a single path.
+
+    Each instance and each edge counts as often as paths go through it.
+    """
+    through_instance, through_edge = deployment.graph.path_counts
+    return float(through_instance @ latencies.service_s + through_edge @ latencies.communication_s)
+
+
+def worst_latency_s(deployment: Deployment, latencies: Latencies) -> float:
+    """The latency of the slowest path."""
+    arrival = deployment.graph.longest_to(latencies.service_s, latencies.communication_s)
+    return float(arrival.max(initial=0.0))
+
+
+def walk_paths(deployment: Deployment, latencies: Latencies) -> Iterator[Path]:
+    """Every source→sink path with its latency: upstream first, then by edge order.
+
+    There may be exponentially many; take as many as you need (`itertools.islice`).
+    """
+    graph = deployment.graph
+    leaving: list[list[int]] = [[] for _ in range(graph.size)]
+    for edge, source in enumerate(graph.source.tolist()):
+        leaving[source].append(edge)
+    waiting: list[tuple[tuple[int, ...], float]] = [
+        ((root,), float(latencies.service_s[root]))
+        for root in np.flatnonzero(graph.roots)[::-1].tolist()
+    ]
+    while waiting:
+        walked, so_far = waiting.pop()
+        if not leaving[walked[-1]]:
+            yield Path(tuple(deployment.instance_name(v) for v in walked), so_far)
+        for edge in reversed(leaving[walked[-1]]):
+            target = int(graph.target[edge])
+            step = latencies.communication_s[edge] + latencies.service_s[target]
+            waiting.append(((*walked, target), so_far + float(step)))

@@ -1,0 +1,144 @@
+"""The response time of a deployment between fog and cloud, windows as units of work.
+
+Formulas (15)–(23) and (27) of Ntumba et al. 2024, Adaptive Scheduling of Continuous Operators for
+IoT Edge Analytics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from thalweg.errors import Defects
+from thalweg.estimate.demand import Demand
+from thalweg.estimate.queueing import dm1_wait_s, md1_wait_s
+from thalweg.estimate.rates import Rates
+from thalweg.model.deployment import Deployment
+from thalweg.model.graph import Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseModel:
+    """What the formulas leave open.
+
+    `source_period_s`: raw source data crosses in batches of this length. `probes`: measured
+    (seconds, bytes) of one transfer between two sites by name; where given, formula (18) scales
+    it to the emission instead of dividing by the available bandwidth.
+    """
+
+    source_period_s: float = 1.0
+    probes: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        defects = Defects()
+        period = self.source_period_s
+        defects.require(
+            np.isfinite(period) and period > 0, "source_period_s", period, "a duration > 0"
+        )
+        for (a, b), (seconds, size_bytes) in self.probes.items():
+            good = np.isfinite(seconds) and seconds >= 0 and size_bytes > 0
+            defects.require(
+                bool(good), f"probes[{a}, {b}]", (seconds, size_bytes), "seconds >= 0, bytes > 0"
+            )
+        defects.raise_if_any()
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """Latency of each instance and each crossing, and of each source instance's stream."""
+
+    operator_s: Floats
+    crossing_s: Floats
+    stream_s: Floats
+    """L_j of each source instance, in the order of the instances."""
+    response_time_s: float
+    """T, the largest of them."""
+
+
+def estimate_response(
+    deployment: Deployment, rates: Rates, demand: Demand, model: ResponseModel | None = None
+) -> Response:
+    """The slowest way from a device of each area through its source to a sink."""
+    model = model or ResponseModel()
+    operator_s = operator_latency_s(deployment, rates, demand)
+    emission = emission_bytes(deployment, rates, model)
+    crossing_s = crossing_delay_s(deployment, emission, model)
+    to_sink = _longest_onward(deployment, operator_s, crossing_s)
+    born = np.flatnonzero(deployment.graph.roots)
+    edge_delay_s = deployment.problem.network.site_edge_delay_s[deployment.origin[born]]
+    stream_s = edge_delay_s + to_sink[born]
+    return Response(operator_s, crossing_s, stream_s, float(stream_s.max(initial=0.0)))
+
+
+def operator_latency_s(deployment: Deployment, rates: Rates, demand: Demand) -> Floats:
+    """Formulas (19)–(23): waiting + working time of one window.
+
+    The node's CPU is shared evenly by the operators on it, of all applications (formula 20).
+    Time windows come once per slide and form a D/M/1 queue, count windows an M/D/1 queue; an
+    operator without a window works on each event as a count window of one. Sources and sinks
+    take no time and no share.
+    """
+    columns, operator = deployment.problem.application.columns, deployment.operator
+    net, node = deployment.problem.network, deployment.node
+    works = columns.is_transform[operator]
+    sharing = np.bincount(node[works], minlength=net.node_count)[node] + net.node_operators[node]
+    share_ips = net.node_cpu_ips[node] / np.maximum(sharing, 1)
+    slide = columns.window_slide_s[operator]
+    in_time = slide > 0
+    batch = np.maximum(columns.window_events[operator], 1.0)
+    window_events = np.where(in_time, columns.window_length_s[operator] * rates.events_in, batch)
+    work = demand.work_per_event * window_events
+    with np.errstate(divide="ignore", invalid="ignore"):
+        windows_per_s = np.where(work > 0, share_ips / work, np.inf)
+    waiting = np.where(
+        in_time,
+        dm1_wait_s(windows_per_s, np.where(in_time, slide, 1.0)),
+        md1_wait_s(windows_per_s, rates.events_in / batch),
+    )
+    with np.errstate(divide="ignore"):
+        return np.where(works & (work > 0), waiting + 1.0 / windows_per_s, 0.0)
+
+
+def emission_bytes(deployment: Deployment, rates: Rates, model: ResponseModel) -> Floats:
+    """What one emission puts on each edge: rate × time between emissions × size.
+
+    A time window emits once per slide, a count window once per full window, an operator without
+    one at every event, a source once per `source_period_s`.
+    """
+    columns = deployment.problem.application.columns
+    sender = deployment.graph.source
+    operator = deployment.operator[sender]
+    batch = np.maximum(columns.window_events[operator], 1.0)
+    events_in = rates.events_in[sender]
+    between_s = np.divide(batch, events_in, out=np.zeros_like(events_in), where=events_in > 0)
+    slide = columns.window_slide_s[operator]
+    between_s = np.where(slide > 0, slide, between_s)
+    between_s = np.where(columns.is_source[operator], model.source_period_s, between_s)
+    return rates.flow * rates.flow_size * between_s
+
+
+def crossing_delay_s(deployment: Deployment, emission: Floats, model: ResponseModel) -> Floats:
+    """Formulas (17) and (18): propagation + transmission of one emission; 0 on the same node."""
+    graph, net = deployment.graph, deployment.problem.network
+    a, b = deployment.node[graph.source], deployment.node[graph.target]
+    available = net.available_bps(a, b) / 8.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        transmission = np.where(emission > 0, emission / available, 0.0)
+    for (first, second), (seconds, size_bytes) in model.probes.items():
+        here = (net.node_site[a] == net.site_index[first]) & (
+            net.node_site[b] == net.site_index[second]
+        )
+        transmission = np.where(here, seconds * emission / size_bytes, transmission)
+    return np.where(a == b, 0.0, net.latency_s(a, b) + transmission)
+
+
+def _longest_onward(deployment: Deployment, operator_s: Floats, crossing_s: Floats) -> Floats:
+    """The slowest way from each instance to a sink, its own latency included."""
+    graph = deployment.graph
+    onward = np.zeros(graph.size)
+    for vertices, edges in graph.upstream():
+        np.maximum.at(onward, graph.source[edges], crossing_s[edges] + onward[graph.target[edges]])
+        onward[vertices] += operator_s[vertices]
+    return onward

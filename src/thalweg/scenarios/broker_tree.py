@@ -1,0 +1,171 @@
+"""Brokers in a tree over a map: each leaf owns a rectangle, each parent the union of its children.
+
+The two trees of section 6 of Ottenwälder et al. 2013, MigCEP. What the paper leaves open, or gives
+in words only, is a parameter here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thalweg.errors import Defects
+from thalweg.model import Network, Tier, TreeWan
+from thalweg.model.graph import Floats
+from thalweg.scenarios.parameters import require_amounts, require_count
+from thalweg.scenarios.rectangles import Area, cut_rectangles, even_grid, square_grid
+
+MOST_BROKERS = 100_000
+CITY_M: Area = (0.0, 0.0, 7_670.0, 3_500.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFigures:
+    """What a leaf broker and its link upwards have, and how much each level above has more.
+
+    Speed and memory grow by `capacity_growth` from a level to the one above, latency and
+    bandwidth of the links by `latency_growth` and `bandwidth_growth`. MigCEP's evaluation has
+    links of about the same latency everywhere: `latency_growth=1`.
+    """
+
+    leaf_mips: float = 2_400.0
+    leaf_memory_bytes: float = 1e9
+    capacity_growth: float = 4.0
+    link_latency_s: float = 5e-3
+    latency_growth: float = 2.0
+    link_bandwidth_bps: float = 100e6
+    bandwidth_growth: float = 4.0
+
+    def __post_init__(self) -> None:
+        defects = Defects()
+        require_amounts(defects, **{name: getattr(self, name) for name in self.__slots__})
+        defects.raise_if_any()
+
+
+BROKER_FIGURES = BrokerFigures()
+
+
+def broker_tree(
+    levels: int = 3,
+    fan_out: int = 4,
+    *,
+    name: str = "broker-tree",
+    area_m: Area = CITY_M,
+    figures: BrokerFigures = BROKER_FIGURES,
+) -> Network:
+    """A cloud over `levels − 1` levels of brokers, each with `fan_out` below it.
+
+    By default a quad-tree over a city of 7,670 × 3,500 m: 1 cloud, 4 and 16 brokers. Broker
+    `broker-2-5` is the sixth two links below the cloud; its parent is `broker-1-1`. Leaves come
+    first, the cloud is last. Where `fan_out` is no square, the longer side is cut more often.
+    An area owns its west and south edge, not its east and north edge.
+
+    >>> network = broker_tree()
+    >>> network
+    <Network broker-tree: 21 nodes in 20 fog, 1 cloud sites>
+    >>> network.site("broker-2-0").area_m, network.site("broker-2-0").parent
+    ((0.0, 0.0, 1917.5, 875.0), 'broker-1-0')
+    """
+    defects = Defects()
+    good = require_count(defects, "levels", levels, 1, 64)
+    good &= require_count(defects, "fan_out", fan_out, 1, MOST_BROKERS)
+    if good:
+        count = sum(fan_out**depth for depth in range(levels))
+        defects.require(
+            count <= MOST_BROKERS,
+            "levels, fan_out",
+            (levels, fan_out),
+            f"at most {MOST_BROKERS:,} brokers",
+        )
+    _require_area(defects, area_m)
+    defects.raise_if_any()
+    areas = [np.array([area_m], dtype=float)]
+    for _ in range(1, levels):
+        west, south, east, north = areas[-1][0]
+        columns, rows = even_grid(fan_out, east - west, north - south)
+        areas.append(cut_rectangles(areas[-1], columns, rows))
+    return _network(name, areas, fan_out, figures)
+
+
+def flat_brokers(
+    leaves: int = 40,
+    *,
+    name: str = "flat-brokers",
+    area_m: Area = CITY_M,
+    figures: BrokerFigures = BROKER_FIGURES,
+) -> Network:
+    """One cloud with leaf brokers `broker-1-0…` right below it, their areas as square as can be.
+
+    >>> flat_brokers()
+    <Network flat-brokers: 41 nodes in 40 fog, 1 cloud sites>
+    """
+    defects = Defects()
+    require_count(defects, "leaves", leaves, 1, MOST_BROKERS)
+    _require_area(defects, area_m)
+    defects.raise_if_any()
+    whole = np.array([area_m], dtype=float)
+    west, south, east, north = area_m
+    columns, rows = square_grid(leaves, east - west, north - south)
+    return _network(name, [whole, cut_rectangles(whole, columns, rows)], leaves, figures)
+
+
+def _network(name: str, areas: list[Floats], fan_out: int, figures: BrokerFigures) -> Network:
+    """The tree whose brokers at each depth own these areas; sites from the leaves to the root."""
+    _require_room(areas[-1])
+    depths = range(len(areas) - 1, -1, -1)
+    sizes = np.array([len(areas[depth]) for depth in depths])
+    count = int(sizes.sum())
+    first = np.cumsum(sizes) - sizes
+    height = np.repeat(np.arange(len(areas)), sizes).astype(float)
+    number = np.arange(count) - np.repeat(first, sizes)
+    parent = np.append(np.repeat(first[1:], sizes[:-1]) + number[:-1] // fan_out, -1)
+    capacity = figures.capacity_growth**height
+    cpu_ips, memory_bytes = figures.leaf_mips * 1e6 * capacity, figures.leaf_memory_bytes * capacity
+    latency_s = figures.link_latency_s * figures.latency_growth**height
+    bandwidth_bps = figures.link_bandwidth_bps * figures.bandwidth_growth**height
+    latency_s[-1], bandwidth_bps[-1] = 0.0, np.inf
+    below_root = [f"broker-{d}-{k}" for d in depths[:-1] for k in range(len(areas[d]))]
+    free_lan = np.full(count, np.inf)
+    return Network(
+        name=name,
+        site_names=(*below_root, "cloud"),
+        site_tier=np.append(np.full(count - 1, Tier.FOG), Tier.CLOUD).astype(np.uint8),
+        site_parent=parent.astype(np.int32),
+        site_edge_delay_s=np.zeros(count),
+        site_area_m=np.concatenate([areas[depth] for depth in depths]),
+        node_site=np.arange(count, dtype=np.int32),
+        node_cpu_ips=cpu_ips,
+        node_cpu_available_ips=cpu_ips,
+        node_memory_bytes=memory_bytes,
+        node_memory_available_bytes=memory_bytes,
+        node_lan_latency_s=np.zeros(count),
+        node_lan_bandwidth_bps=free_lan,
+        node_lan_available_bps=free_lan,
+        node_operators=np.zeros(count, dtype=np.int32),
+        wan=TreeWan(
+            parent=parent.astype(np.int32),
+            latency=latency_s,
+            bandwidth=bandwidth_bps,
+            available=np.repeat(bandwidth_bps[:, None], 2, axis=1),
+        ),
+    )
+
+
+def _require_area(defects: Defects, area_m: Area) -> None:
+    try:
+        west, south, east, north = (float(edge) for edge in area_m)
+        good = west < east and south < north and bool(np.isfinite(area_m).all())
+    except (TypeError, ValueError):
+        good = False
+    rule = "west, south, east, north in metres, west below east and south below north"
+    defects.require(good, "area_m", area_m, rule)
+
+
+def _require_room(leaves: Floats) -> None:
+    """An area far from the origin can be too small for its numbers to be told apart."""
+    west, south, east, north = leaves.T
+    defects = Defects()
+    good = bool((west < east).all() and (south < north).all())
+    defects.require(good, "area_m", leaves[0].tolist(), "an area large enough for so many leaves")
+    defects.raise_if_any()

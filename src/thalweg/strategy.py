@@ -1,0 +1,165 @@
+"""What a strategy is, and the register of all of them.
+
+A strategy is a callable `(problem, current=None) -> Plan`, registered by name. Adding one is one
+file: a module in `placement`, `scheduling` or `migration` whose function carries `@strategy(…)`,
+or, from another package, an entry point in the group `thalweg.strategies`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Protocol, TypeVar
+
+from thalweg.errors import Defects, StrategyError, nearest
+from thalweg.model.names import is_name
+from thalweg.model.placement import Placement
+from thalweg.model.plan import Plan
+from thalweg.model.problem import Problem
+
+ENTRY_POINT_GROUP = "thalweg.strategies"
+_ROOMS = ("thalweg.placement", "thalweg.scheduling", "thalweg.migration")
+
+
+class Strategy(Protocol):
+    """Answers a problem with a plan; `current` is what runs now, if anything does."""
+
+    def __call__(self, problem: Problem, current: Placement | None = None) -> Plan:
+        """The plan."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredStrategy:
+    """A strategy with its name, what it does in one line, and where it comes from."""
+
+    name: str
+    description: str
+    function: Callable[..., Plan]
+    origin: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The keyword-only parameters that a caller may set."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+_registered: dict[str, RegisteredStrategy] = {}
+_broken: dict[str, str] = {}
+_Function = TypeVar("_Function", bound=Callable[..., Plan])
+
+
+def strategy(name: str, description: str) -> Callable[[_Function], _Function]:
+    """Register a function as a strategy.
+
+    Its keyword-only parameters are the options that `thalweg.plan(…)` passes on.
+    """
+
+    def register(function: _Function) -> _Function:
+        if not is_name(name) or "+" in name:
+            raise StrategyError(f"{name!r} cannot name a strategy")
+        before = _registered.get(name)
+        origin = function.__module__
+        if before is not None and before.origin != origin:
+            raise StrategyError(f"{name!r} is registered by {before.origin} and {origin}")
+        _registered[name] = RegisteredStrategy(name, description, function, origin)
+        return function
+
+    return register
+
+
+def strategies() -> dict[str, str]:
+    """Every strategy's name, with what it does in one line; sorted by name."""
+    return {name: found.description for name, found in sorted(_load_all().items())}
+
+
+def broken_strategies() -> dict[str, str]:
+    """Entry points that could not be loaded, each with the reason."""
+    _load_all()
+    return dict(_broken)
+
+
+def find_strategy(name: str) -> Callable[..., Plan]:
+    """The strategy of that name; `a+b` runs a and hands its placement to b as the current one."""
+    known = _load_all()
+    parts = name.split("+") if isinstance(name, str) else []
+    defects = Defects()
+    for part in parts or [str(name)]:
+        if part not in known:
+            hint = nearest(part, known)
+            if part in _broken:
+                hint = f"its entry point cannot be loaded: {_broken[part]}"
+            defects.add("strategy", part, "the name of a strategy", hint)
+    defects.raise_if_any()
+    if len(parts) == 1:
+        return known[parts[0]].function
+    return _chain([known[part] for part in parts])
+
+
+def require_options(name: str, options: dict[str, Any]) -> None:
+    """Raise `InvalidInput` for options that no strategy of the chain takes."""
+    known = _load_all()
+    accepted = [option for part in name.split("+") for option in known[part].options]
+    defects = Defects()
+    for option in options:
+        if option not in accepted:
+            defects.add(option, options[option], f"an option of {name}", nearest(option, accepted))
+    defects.raise_if_any()
+
+
+def _chain(steps: list[RegisteredStrategy]) -> Callable[..., Plan]:
+    def run(problem: Problem, current: Placement | None = None, **options: Any) -> Plan:
+        plan: Plan | None = None
+        for step in steps:
+            own = {name: value for name, value in options.items() if name in step.options}
+            plan = step.function(problem, current if plan is None else plan.placement, **own)
+        if plan is None:
+            raise StrategyError("a chain has at least one strategy")
+        return plan
+
+    return run
+
+
+@cache
+def _load_built_in() -> None:
+    for room in _ROOMS:
+        package = importlib.import_module(room)
+        for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
+            importlib.import_module(f"{room}.{module.name}")
+
+
+@cache
+def _load_entry_points() -> None:
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
+        try:
+            found = point.load()
+            if not any(known.function is found for known in _registered.values()):
+                first_line = (inspect.getdoc(found) or point.value).splitlines()[0]
+                strategy(point.name, first_line)(found)
+        except Exception as error:
+            # A plug-in that does not load must not take the others with it.
+            _broken[point.name] = f"{type(error).__name__}: {error}"
+
+
+def _load_all() -> dict[str, RegisteredStrategy]:
+    _load_built_in()
+    _load_entry_points()
+    return _registered
+
+
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "RegisteredStrategy",
+    "Strategy",
+    "broken_strategies",
+    "find_strategy",
+    "require_options",
+    "strategies",
+    "strategy",
+]
