@@ -7,10 +7,12 @@
 (True, [])
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from thalweg import scenarios
 from thalweg.check import check
 from thalweg.errors import Defect, InvalidInput, ThalwegError
-from thalweg.files import json_schema, load_application, load_network, load_plan, save
 from thalweg.model import (
     Application,
     CountWindow,
@@ -26,6 +28,11 @@ from thalweg.model import (
 )
 from thalweg.planning import plan
 from thalweg.strategy import strategies, strategy
+
+if TYPE_CHECKING:
+    from thalweg.files.load import load_application, load_network, load_plan
+    from thalweg.files.save import save
+    from thalweg.files.schema import json_schema
 
 __version__ = "0.1.0"
 
@@ -55,3 +62,18 @@ __all__ = [
     "strategies",
     "strategy",
 ]
+
+# Reading files needs a validator and a parser; `import thalweg` alone must stay light.
+_ON_DEMAND = {
+    "json_schema": "thalweg.files.schema",
+    "load_application": "thalweg.files.load",
+    "load_network": "thalweg.files.load",
+    "load_plan": "thalweg.files.load",
+    "save": "thalweg.files.save",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_DEMAND:
+        return getattr(import_module(_ON_DEMAND[name]), name)
+    raise AttributeError(f"module 'thalweg' has no attribute {name!r}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import tokenize
+import warnings
 import zipfile
 import zlib
 from itertools import islice
@@ -66,18 +67,15 @@ def load_rtt_matrix(path: str | os.PathLike[str], *, unit: str | None = None) ->
         _refuse(file, None, f"the unit of the numbers in a {suffix} file", hint, path="unit")
     _require_regular_file(file)
     try:
-        if suffix == ".npz":
-            matrix, unit = _read_npz(file, unit)
-        elif suffix == ".npy":
-            with Path(file).open("rb") as stream:
-                matrix = _read_array(stream, file, "")
-        else:
-            matrix = _read_csv(file)
+        with warnings.catch_warnings():
+            # NumPy warns of headers that look as if Python 2 had written them.
+            warnings.simplefilter("ignore")
+            matrix, unit = _READERS[suffix](file, unit or "")
     except MemoryError:
         _refuse(file, "more numbers than fit into memory", "a smaller matrix")
     except _BROKEN as error:
         _refuse(file, _first_line(error), f"a whole {suffix} file that can be read")
-    return np.asarray(matrix * DURATION.units[unit or "s"], dtype=np.float64)
+    return np.asarray(matrix * DURATION.units[unit], dtype=np.float64)
 
 
 def _require_regular_file(file: str) -> None:
@@ -103,7 +101,7 @@ def _neighbour_hint(file: str) -> str:
     return nearest(Path(file).name, [name for name in names if name.isprintable()])
 
 
-def _read_npz(file: str, unit: str | None) -> tuple[FloatArray, str]:
+def _read_npz(file: str, unit: str) -> tuple[FloatArray, str]:
     if not zipfile.is_zipfile(file):
         hint = "numpy.savez writes one"
         _refuse(file, "other contents", "a NumPy archive of arrays (.npz)", hint)
@@ -117,22 +115,28 @@ def _read_npz(file: str, unit: str | None) -> tuple[FloatArray, str]:
                 hint = f'rename "{names[0][:40]}": the name tells the unit'
             _refuse(file, [name[:40] for name in known or names[:8]], rule, hint)
         name = known[0]
-        if unit not in (None, _UNIT_OF_ARRAY[name]):
+        if unit not in ("", _UNIT_OF_ARRAY[name]):
             hint = f'the array is named "{name}", so leave the unit out'
             _refuse(file, unit, f'the unit "{_UNIT_OF_ARRAY[name]}"', hint, path="unit")
         with archive.open(f"{name}.npy") as stream:
             return _read_array(stream, file, name), _UNIT_OF_ARRAY[name]
 
 
+def _read_npy(file: str, unit: str) -> tuple[FloatArray, str]:
+    with Path(file).open("rb") as stream:
+        return _read_array(stream, file, ""), unit
+
+
 def _read_array(stream: IO[bytes], file: str, name: str) -> FloatArray:
     """The array in a `.npy` stream; its header is judged before any of its data is read."""
     version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
-    else:
+    if version not in ((1, 0), (2, 0)):
         _refuse(file, f"version {version[0]}.{version[1]}", "a .npy array of version 1 or 2")
+    first = version == (1, 0)
+    read_header = (
+        np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    )
+    shape, _, dtype = read_header(stream)
     if dtype.kind not in "fiu":
         hint = "objects, text and truth values are not read"
         _refuse(file, f"an array of {dtype}", "an array of real numbers", hint, path=name)
@@ -145,7 +149,7 @@ def _read_array(stream: IO[bytes], file: str, name: str) -> FloatArray:
         return np.asarray(matrix, dtype=np.float64)
 
 
-def _read_csv(file: str) -> FloatArray:
+def _read_csv(file: str, unit: str) -> tuple[FloatArray, str]:
     size = Path(file).stat().st_size
     if size > LARGEST_CSV_BYTES:
         rule = f"a .csv file of at most {LARGEST_CSV_BYTES} bytes"
@@ -175,7 +179,10 @@ def _read_csv(file: str) -> FloatArray:
                 defects.append(found)
     if defects:
         raise InvalidInput(defects[:_MOST_CELLS_SHOWN])
-    return matrix
+    return matrix, unit
+
+
+_READERS = {".npz": _read_npz, ".npy": _read_npy, ".csv": _read_csv}
 
 
 def _require_size(nodes: int, file: str, name: str) -> None:

@@ -39,7 +39,10 @@ class BrokerFigures:
 
     def __post_init__(self) -> None:
         defects = Defects()
-        require_amounts(defects, **{name: getattr(self, name) for name in self.__slots__})
+        figures = {name: getattr(self, name) for name in self.__slots__}
+        growths = {name: figures.pop(name) for name in self.__slots__ if name.endswith("growth")}
+        require_amounts(defects, **figures)
+        require_amounts(defects, most=1_000.0, **growths)
         defects.raise_if_any()
 
 

@@ -63,9 +63,8 @@ def device_rates(
     ([('rides', 'fog-0'), ('rides', 'fog-1')], 3000.0)
     """
     defects = Defects()
-    require_amounts(
-        defects, share=share, device_bytes_per_s=device_bytes_per_s, event_bytes=event_bytes
-    )
+    require_amounts(defects, most=1.0, share=share)
+    require_amounts(defects, device_bytes_per_s=device_bytes_per_s, event_bytes=event_bytes)
     defects.raise_if_any()
     counts = split_devices(fogs, devices, rng)
     per_device = share * device_bytes_per_s / event_bytes

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from thalweg.errors import Defects
 
 Range = tuple[float, float]
+Counts = tuple[int, int]
+LARGEST = 1e18
 
 
 def require_count(defects: Defects, path: str, value: object, least: int, most: int) -> bool:
@@ -22,17 +24,16 @@ def require_seed(defects: Defects, seed: object, path: str = "seed") -> None:
     require_count(defects, path, seed, 0, 2**64 - 1)
 
 
-def require_amounts(defects: Defects, **amounts: object) -> None:
-    """Remember a defect for each parameter that is not a finite number above 0."""
+def require_amounts(defects: Defects, *, most: float = LARGEST, **amounts: object) -> None:
+    """Remember a defect for each parameter that is not a number above 0, at most `most`."""
     for path, value in amounts.items():
-        good = _is_finite(value) and value > 0  # type: ignore[operator]
-        defects.require(good, path, value, "a finite number > 0")
+        good = _is_finite(value) and 0 < value <= most  # type: ignore[operator]
+        defects.require(good, path, value, f"a number > 0, at most {most:g}")
 
 
-def require_ranges(defects: Defects, *, most: float = math.inf, **ranges: object) -> None:
-    """Remember a defect for each parameter that is not (smallest, largest), both >= 0."""
-    rule = "two finite numbers (smallest, largest), both >= 0"
-    rule += f" and at most {most:g}" if math.isfinite(most) else ""
+def require_ranges(defects: Defects, *, most: float = LARGEST, **ranges: object) -> None:
+    """Remember a defect for each parameter that is not (smallest, largest), from 0 to `most`."""
+    rule = f"two numbers (smallest, largest) from 0 to {most:g}"
     for path, value in ranges.items():
         pair = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
         good = pair and all(_is_finite(end) for end in value)  # type: ignore[attr-defined]
@@ -40,15 +41,13 @@ def require_ranges(defects: Defects, *, most: float = math.inf, **ranges: object
         defects.require(good, path, value, rule)
 
 
-def require_counts(
-    defects: Defects, path: str, value: object, least: int, most: int, *, hint: str = ""
-) -> bool:
+def require_counts(defects: Defects, path: str, value: object, least: int, most: int) -> bool:
     """Remember a defect unless the value is (smallest, largest), whole numbers in these bounds."""
     pair = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
     good = pair and all(isinstance(end, int) and not isinstance(end, bool) for end in value)  # type: ignore[attr-defined]
     good = good and least <= value[0] <= value[1] <= most  # type: ignore[index]
     rule = f"two whole numbers (smallest, largest) from {least:,} to {most:,}"
-    defects.require(good, path, value, rule, hint)
+    defects.require(good, path, value, rule)
     return good
 
 
