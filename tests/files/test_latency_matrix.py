@@ -198,10 +198,12 @@ def test_a_csv_that_is_not_text_too_large_or_too_wide_is_refused(tmp_path, monke
     assert "need a whole .csv file" in refused(path, unit="s")
     path.write_text("," * 100_000 + "\n" + "1,2\n")
     assert '"100001 cells", need 2 cells' in refused(path, unit="s")
-    path.write_text("x,x\n" * 40)
+    path.write_text("1\n" * (2 * MOST_NODES))
+    assert f"need a matrix of 2 to {MOST_NODES} nodes" in refused(path, unit="s")
+    path.write_text(("x," * 39 + "x\n") * 40)
     assert len(refused(path, unit="s").splitlines()) == 20
     monkeypatch.setattr(latency_matrix, "LARGEST_CSV_BYTES", 100)
-    assert 'got "160 bytes", need a .csv file of at most 100 bytes' in refused(path, unit="s")
+    assert 'got "3200 bytes", need a .csv file of at most 100 bytes' in refused(path, unit="s")
 
 
 def seeds() -> list[tuple[str, bytes]]:

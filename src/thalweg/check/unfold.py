@@ -106,16 +106,10 @@ def _pin_allows(problem: Problem, operator: Operator, node: int) -> bool:
 
 
 def _find_births(problem: Problem) -> dict[Copy, float]:
-    net = problem.network
+    """Every source in every site that its pin names, with its events/s."""
     births: dict[Copy, float] = {}
     for operator in problem.application.sources:
-        sites = [
-            net.site_names[site]
-            for site in range(net.site_count)
-            if any(
-                _pin_allows(problem, operator, node) for node in _sample(problem, operator, site)
-            )
-        ]
+        sites = _birth_sites(problem, operator)
         for site in sites:
             given = (problem.rates or {}).get((operator.name, site))
             even = (operator.rate or 0.0) / len(sites)
@@ -123,12 +117,16 @@ def _find_births(problem: Problem) -> dict[Copy, float]:
     return births
 
 
-def _sample(problem: Problem, operator: Operator, site: int) -> list[int]:
-    """Nodes of a site that tell whether the pin matches it: all for a node pin, else one."""
-    net = problem.network
-    nodes = range(int(net.first_node[site]), int(net.first_node[site + 1]))
-    by_node = operator.pin is not None and operator.pin.node is not None
-    return list(nodes if by_node else nodes[:1])
+def _birth_sites(problem: Problem, operator: Operator) -> list[str]:
+    net, pin = problem.network, operator.pin
+    if pin is not None and pin.node is not None:
+        return [net.site_names[net.node_site[net.node_index(pin.node)]]]
+    return [
+        name
+        for site, name in enumerate(net.site_names)
+        if net.first_node[site] < net.first_node[site + 1]
+        and _pin_allows(problem, operator, int(net.first_node[site]))
+    ]
 
 
 def _broken(who: str, complaint: str) -> Violation:

@@ -31,8 +31,10 @@ _ERROR_WEIGHT = 0.25
 # The relative error from which on the polish lets a pair count for less and less.
 _TOLERATED_ERROR = 0.2
 _POLISH_STEPS = 120
-# Bounds the polish of large matrices: still four hundred pairs per node at 5,000 nodes.
-_MOST_POLISHED_PAIRS = 1_000_000
+# Bounds the polish of large matrices: each of 5,000 nodes still is in 160 pairs.
+_MOST_POLISHED_PAIRS = 400_000
+# The pairs of a node that has no more than these are never left out.
+_SCARCE_PAIRS = 32
 
 _MOST_DIMENSIONS = 32
 _MOST_ROUNDS = 1_000_000
@@ -209,11 +211,11 @@ def _read_round_trips(
 ) -> _RoundTrips:
     """The measured pairs of a matrix; raises all that is wrong with it and with the settings."""
     found = Defects()
+    matrix = _read_numbers(rtt_s, "rtt_s", found)
+    if not found:
+        _require_round_trips(matrix, nodes, found)
     _require_count(dimensions, "dimensions", _MOST_DIMENSIONS, found)
     _require_count(rounds, "rounds", _MOST_ROUNDS, found)
-    matrix = _read_numbers(rtt_s, "rtt_s", found)
-    if not (found and matrix.size == 0):
-        _require_round_trips(matrix, nodes, found)
     found.raise_if_any()
     trips = _pairs_of(matrix)
     found.require(len(trips.a) > 0, "rtt_s", "no measured pair", "at least one measured pair")
@@ -295,7 +297,7 @@ def _relax(
         weight = _ERROR_WEIGHT * balance
         # No worse than 100 %: one absurd sample must not make a node distrust itself for long.
         sample_error = np.minimum(np.abs(estimate - rtt) / rtt, 1.0)
-        # A height never falls to 0, so `estimate` stays above 0 and two nodes never coincide.
+        # Heights stay above 0, so an estimate does too, even where two positions coincide.
         pull = _TIME_STEP * balance * (rtt - estimate) / estimate
         position = position + pull[:, np.newaxis] * apart
         height = np.maximum(height + pull * heights, 1e-6)
@@ -303,14 +305,23 @@ def _relax(
     return Coordinates(position=position * unit_s, height_s=height * unit_s)
 
 
+def _polished_pairs(trips: _RoundTrips, rng: np.random.Generator) -> IndexArray:
+    """All pairs, or where they are too many a random selection that leaves no node without."""
+    count = len(trips.rtt_s)
+    if count <= _MOST_POLISHED_PAIRS:
+        return np.arange(count)
+    degree = np.bincount(np.concatenate([trips.a, trips.b]), minlength=trips.nodes)
+    scarce = np.minimum(degree[trips.a], degree[trips.b]) <= _SCARCE_PAIRS
+    drawn = rng.choice(count, _MOST_POLISHED_PAIRS, replace=False)
+    return np.union1d(np.flatnonzero(scarce), drawn)
+
+
 def _polish(trips: _RoundTrips, start: Coordinates, rng: np.random.Generator) -> Coordinates:
     """The nearest minimum of the robust relative error (see `fit_coordinates`)."""
     from scipy.optimize import minimize
     from scipy.sparse import csr_array
 
-    chosen = np.arange(len(trips.rtt_s))
-    if len(chosen) > _MOST_POLISHED_PAIRS:
-        chosen = np.sort(rng.choice(len(chosen), _MOST_POLISHED_PAIRS, replace=False))
+    chosen = _polished_pairs(trips, rng)
     unit_s = float(np.median(trips.rtt_s))
     rtt = trips.rtt_s[chosen] / unit_s
     nodes, dimensions = start.position.shape

@@ -16,6 +16,7 @@ from thalweg.estimate.demand import Demand
 from thalweg.estimate.queueing import dm1_wait_s, md1_wait_s
 from thalweg.estimate.rates import Rates
 from thalweg.model.deployment import Deployment
+from thalweg.model.figures import sum_at
 from thalweg.model.graph import Floats
 
 
@@ -83,7 +84,8 @@ def operator_latency_s(deployment: Deployment, rates: Rates, demand: Demand) -> 
     columns, operator = deployment.problem.application.columns, deployment.operator
     net, node = deployment.problem.network, deployment.node
     works = columns.is_transform[operator]
-    sharing = np.bincount(node[works], minlength=net.node_count)[node] + net.node_operators[node]
+    _, position = np.unique(node, return_inverse=True)
+    sharing = sum_at(position, works.astype(float), node.size)[position] + net.node_operators[node]
     share_ips = net.node_cpu_ips[node] / np.maximum(sharing, 1)
     slide = columns.window_slide_s[operator]
     in_time = slide > 0

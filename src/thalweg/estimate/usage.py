@@ -87,7 +87,7 @@ def _compute_cost(
     )
     with np.errstate(invalid="ignore"):
         cost = np.where(used > 0, used * weight, 0.0)
-    total = float(net.node_memory_bytes[below[net.node_site]].sum())
+    total = net.memory_below_cloud_bytes
     share = cost / total if total > 0 else np.where(cost > 0, np.inf, 0.0)
     return sum_at(net.node_site[nodes], share, net.site_count)
 

@@ -132,11 +132,10 @@ def _read_array(stream: IO[bytes], file: str, name: str) -> FloatArray:
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
         _refuse(file, f"version {version[0]}.{version[1]}", "a .npy array of version 1 or 2")
-    first = version == (1, 0)
-    read_header = (
-        np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
-    )
-    shape, _, dtype = read_header(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
     if dtype.kind not in "fiu":
         hint = "objects, text and truth values are not read"
         _refuse(file, f"an array of {dtype}", "an array of real numbers", hint, path=name)
@@ -155,11 +154,12 @@ def _read_csv(file: str, unit: str) -> tuple[FloatArray, str]:
         rule = f"a .csv file of at most {LARGEST_CSV_BYTES} bytes"
         _refuse(file, f"{size} bytes", rule, f'save it as .npz with an array named "{_ARRAY}"')
     with Path(file).open(encoding="utf-8-sig") as stream:
-        text = stream.read(LARGEST_CSV_BYTES)
-    lines = [(at, line) for at, line in enumerate(text.split("\n"), start=1) if line.strip()]
+        filled = ((at, line) for at, line in enumerate(stream, start=1) if line.strip())
+        lines = list(islice(filled, MOST_NODES + 1))
     nodes = len(lines)
     _require_size(nodes, file, "")
     defects: list[Defect] = []
+    shown = _printable(file)
     matrix = np.full((nodes, nodes), np.nan)
     for row, (at, line) in enumerate(lines):
         if len(defects) >= _MOST_CELLS_SHOWN:
@@ -167,7 +167,7 @@ def _read_csv(file: str, unit: str) -> tuple[FloatArray, str]:
         width = line.count(",") + 1
         if width != nodes:
             rule = f"{nodes} cells, as there are {nodes} rows"
-            defects.append(Defect(file=file, line=at, path="", value=f"{width} cells", rule=rule))
+            defects.append(Defect(file=shown, line=at, path="", value=f"{width} cells", rule=rule))
             continue
         for column, cell in enumerate(line.split(",")):
             try:
@@ -175,7 +175,7 @@ def _read_csv(file: str, unit: str) -> tuple[FloatArray, str]:
             except ValueError:
                 place = f"column {column + 1}"
                 rule = "a number, or nothing where not measured"
-                found = Defect(file=file, line=at, path=place, value=cell.strip(), rule=rule)
+                found = Defect(file=shown, line=at, path=place, value=cell.strip(), rule=rule)
                 defects.append(found)
     if defects:
         raise InvalidInput(defects[:_MOST_CELLS_SHOWN])
@@ -196,6 +196,9 @@ def _first_line(error: Exception) -> str:
 
 
 def _refuse(file: str, value: object, rule: str, hint: str = "", path: str = "") -> NoReturn:
-    shown = file if file.isprintable() else ascii(file)
-    found = Defect(file=shown, path=path, value=value, rule=rule, hint=hint)
+    found = Defect(file=_printable(file), path=path, value=value, rule=rule, hint=hint)
     raise InvalidInput([found]) from None
+
+
+def _printable(file: str) -> str:
+    return file if file.isprintable() else ascii(file)

@@ -6,15 +6,13 @@ replica in each of ten thousand sites are judged by the same formulas.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from thalweg.errors import Defects, nearest
-from thalweg.model.graph import Floats, Graph, Index, build_graph
+from thalweg.model.graph import Floats, Graph, Index, build_graph, concatenated_ranges
 from thalweg.model.placement import Placement
 from thalweg.model.problem import Problem
 
@@ -82,31 +80,14 @@ def deploy_indices(
     order = np.lexsort((origins, operators))
     operators, origins = operators[order], origins[order]
     nodes = np.asarray(node, dtype=np.int32)[order]
-    app = problem.application
     defects = Defects()
-    bounds = np.searchsorted(operators, np.arange(len(app.operators) + 1))
-    source: list[npt.NDArray[np.integer[Any]]] = []
-    target: list[npt.NDArray[np.integer[Any]]] = []
-    stream: list[npt.NDArray[np.integer[Any]]] = []
-    for k, (x, y) in enumerate(
-        zip(app.graph.source.tolist(), app.graph.target.tolist(), strict=True)
-    ):
-        senders = np.arange(bounds[x], bounds[x + 1])
-        receivers = _receivers(origins[senders], origins[bounds[y] : bounds[y + 1]])
-        for orphan in np.flatnonzero(receivers < 0)[:1].tolist():
-            where = int(origins[senders[orphan]])
-            served = "all sites" if where < 0 else problem.network.site_names[where]
-            defects.add(
-                "placement",
-                f"nobody takes the events of {app.operators[x].name} for {served}",
-                f"an instance of {app.operators[y].name} for {served}",
-            )
-        source.append(senders)
-        target.append(receivers + bounds[y])
-        stream.append(np.full(senders.shape, k, dtype=np.int32))
+    source, target, stream = _join_instances(defects, problem, operators, origins)
     birth_rate = _birth_rates(defects, problem, operators, origins)
     defects.raise_if_any()
-    graph = build_graph(len(operators), _joined(source), _joined(target))
+    app = problem.application
+    once = np.array_equal(operators, np.arange(len(app.operators)))
+    # One copy of each operator: the application's own graph, with all that it remembers.
+    graph = app.graph if once else build_graph(len(operators), source, target)
     _require_fed(problem, operators, origins, graph)
     return Deployment(
         problem=problem,
@@ -115,7 +96,7 @@ def deploy_indices(
         origin=origins,
         birth_rate=birth_rate,
         graph=graph,
-        stream=_joined(stream),
+        stream=stream,
     )
 
 
@@ -137,16 +118,38 @@ def _require_fed(problem: Problem, operator: Index, origin: Index, graph: Graph)
     defects.raise_if_any()
 
 
-def _receivers(sender_origin: Index, receiver_origin: Index) -> Index:
-    """Who takes each sender's events: the same origin's replica, else the instance for all."""
-    if not receiver_origin.size:
-        return np.full(sender_origin.shape, -1, dtype=np.int32)
-    at = np.searchsorted(receiver_origin, sender_origin)
-    at = np.minimum(at, receiver_origin.size - 1)
-    same = receiver_origin[at] == sender_origin
-    # Receivers are sorted by origin, so the instance for all (−1) stands first.
-    for_all = 0 if receiver_origin[0] == -1 else -1
-    return np.where(same, at, for_all).astype(np.int32)
+def _join_instances(
+    defects: Defects, problem: Problem, operator: Index, origin: Index
+) -> tuple[Index, Index, Index]:
+    """Who sends to whom along which stream; instances are sorted by operator, then origin.
+
+    The replica downstream that serves the same origin takes the events, else the instance for all.
+    """
+    app, sites = problem.application, problem.network.site_count + 1
+    bounds = np.searchsorted(operator, np.arange(len(app.operators) + 1))
+    first, end = bounds[app.graph.source], bounds[app.graph.source + 1]
+    stream = np.repeat(np.arange(len(app.streams), dtype=np.int32), end - first)
+    sender = concatenated_ranges(first, end)
+    key = operator.astype(np.int64) * sites + origin + 1
+    for_all = app.graph.target[stream].astype(np.int64) * sites
+    receiver = _find(key, for_all + origin[sender] + 1)
+    receiver = np.where(receiver >= 0, receiver, _find(key, for_all))
+    for orphan in np.flatnonzero(receiver < 0)[:20].tolist():
+        where = int(origin[sender[orphan]])
+        served = "all sites" if where < 0 else problem.network.site_names[where]
+        ends = app.streams[int(stream[orphan])]
+        defects.add(
+            "placement",
+            f"nobody takes the events of {ends.source} for {served}",
+            f"an instance of {ends.target} for {served}",
+        )
+    return sender.astype(np.int32), receiver.astype(np.int32), stream
+
+
+def _find(key: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The position of each wanted number in the ascending keys; −1 where it is missing."""
+    at = np.minimum(np.searchsorted(key, wanted), key.size - 1)
+    return np.where(key[at] == wanted, at, -1)
 
 
 def _birth_rates(defects: Defects, problem: Problem, operator: Index, origin: Index) -> Floats:
@@ -156,8 +159,8 @@ def _birth_rates(defects: Defects, problem: Problem, operator: Index, origin: In
     is_source = np.array([o.kind == "source" for o in app.operators])
     key = operator.astype(np.int64) * (net.site_count + 1) + origin + 1
     wanted = births.operator.astype(np.int64) * (net.site_count + 1) + births.site + 1
-    at = np.minimum(np.searchsorted(key, wanted), key.size - 1)
-    found = key[at] == wanted
+    at = _find(key, wanted)
+    found = at >= 0
     for missing in np.flatnonzero(~found)[:5].tolist():
         name = app.operators[int(births.operator[missing])].name
         site = net.site_names[int(births.site[missing])]
@@ -172,12 +175,6 @@ def _birth_rates(defects: Defects, problem: Problem, operator: Index, origin: In
         )
     rate[at[found]] = births.rate[found]
     return rate
-
-
-def _joined(parts: Sequence[npt.NDArray[np.integer[Any]]]) -> Index:
-    if not parts:
-        return np.empty(0, dtype=np.int32)
-    return np.concatenate(parts).astype(np.int32)
 
 
 def _operator_index(defects: Defects, problem: Problem, name: str) -> int:

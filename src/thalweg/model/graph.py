@@ -112,7 +112,7 @@ def build_graph(size: int, source: npt.ArrayLike, target: npt.ArrayLike) -> Grap
     while ready.size:
         level[ready] = depth
         depth += 1
-        leaving = _concatenated_ranges(first[ready], first[ready + 1])
+        leaving = concatenated_ranges(first[ready], first[ready + 1])
         reached = targets[by_source[leaving]]
         np.subtract.at(missing, reached, 1)
         reached = np.unique(reached)
@@ -128,9 +128,10 @@ def _group(key: Index, count: int) -> list[npt.NDArray[np.int64]]:
     return [order[bounds[k] : bounds[k + 1]] for k in range(count)]
 
 
-def _concatenated_ranges(
+def concatenated_ranges(
     start: npt.NDArray[np.int64], stop: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
+    """Every whole number from start[k] to stop[k] − 1, for each k in turn."""
     length = stop - start
     offset = np.repeat(start - np.concatenate(([0], np.cumsum(length)[:-1])), length)
     return np.arange(length.sum()) + offset

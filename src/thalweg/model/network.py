@@ -162,6 +162,12 @@ class Network:
         nearest: Index = np.take(clouds, np.argmin(latency, axis=1)).astype(np.int32)
         return nearest
 
+    @cached_property
+    def memory_below_cloud_bytes(self) -> float:
+        """The memory of all nodes that are in no cloud."""
+        below = self.site_tier[self.node_site] != Tier.CLOUD
+        return float(self.node_memory_bytes[below].sum())
+
     def nodes_in_tier(self, tier: Tier) -> npt.NDArray[np.int64]:
         """The nodes of all sites of a tier, ascending."""
         return np.flatnonzero(self.site_tier[self.node_site] == tier)

@@ -141,7 +141,7 @@ def _require_sizes(defects: Defects, clouds: int, sites: int, devices_per_site: 
     )
 
 
-def _require_speeds(defects: Defects, device_mips: Sequence[float]) -> None:
+def _require_speeds(defects: Defects, device_mips: object) -> None:
     if not isinstance(device_mips, Sequence) or isinstance(device_mips, str) or not device_mips:
         defects.add("device_mips", device_mips, "a list of at least one speed")
         return

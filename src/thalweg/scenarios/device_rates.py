@@ -36,7 +36,7 @@ def split_devices(areas: int, devices: int, rng: np.random.Generator) -> npt.NDA
     # 1 − random is never 0, so the sum is never 0.
     drawn = 1.0 - rng.random(areas)
     shares = drawn * (devices / drawn.sum())
-    counts = np.floor(shares).astype(np.int64)
+    counts: npt.NDArray[np.int64] = np.floor(shares).astype(np.int64)
     by_fraction = np.argsort(counts - shares, kind="stable")
     left = devices - int(counts.sum())
     counts[by_fraction[:left]] += 1

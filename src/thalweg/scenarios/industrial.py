@@ -75,8 +75,8 @@ def industrial(
 
     The links form a tree.
 
-    >>> industrial(premises=2, seed=1)
-    <Network industrial: 36 nodes in 2 edge, 2 fog, 1 cloud sites>
+    >>> industrial(2, figures=IndustrialFigures(machines=(8, 8), inspection_cameras=(2, 2)))
+    <Network industrial: 28 nodes in 2 edge, 2 fog, 1 cloud sites>
     """
     defects = Defects()
     require_count(defects, "premises", premises, 1, 1_000)

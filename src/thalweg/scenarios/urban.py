@@ -77,8 +77,8 @@ def urban(
       or more cloudlets form a ring of metro links, two have one between them.
     - `cloud`: virtual machines, linked to every cloudlet.
 
-    >>> urban(neighbourhoods=4, seed=1)
-    <Network urban: 53 nodes in 4 edge, 3 fog, 1 cloud sites>
+    >>> urban(neighbourhoods=4, figures=UrbanFigures(sensors=(8, 8), cameras=(1, 1)))
+    <Network urban: 50 nodes in 4 edge, 3 fog, 1 cloud sites>
     """
     defects = Defects()
     require_count(defects, "neighbourhoods", neighbourhoods, 1, 1_000)

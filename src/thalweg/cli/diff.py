@@ -1,0 +1,39 @@
+"""`thalweg diff`: what changes from one plan to another?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thalweg.cli.output import Format, FormatOption, print_json
+
+
+def diff(
+    older: Annotated[Path, typer.Argument(metavar="OLDER", help="Plan file.")],
+    newer: Annotated[Path, typer.Argument(metavar="NEWER", help="Plan file.")],
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> None:
+    """Say what moves, starts and stops between two plans, and how the estimates change."""
+    from thalweg.errors import Defects
+    from thalweg.files.load import load_plan
+
+    defects = Defects()
+    before = defects.attempt("", lambda: load_plan(older))
+    after = defects.attempt("", lambda: load_plan(newer))
+    if before is not None and after is not None:
+        defects.require(
+            before.application == after.application,
+            "application",
+            after.application,
+            f"a plan of {before.application}, as the older one is",
+        )
+    defects.raise_if_any()
+    if before is None or after is None:
+        return
+    change = before.diff(after)
+    if format is Format.JSON:
+        print_json(change.to_dict())
+    else:
+        typer.echo(str(change))

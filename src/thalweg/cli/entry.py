@@ -1,0 +1,79 @@
+"""Puts the verbs together, and turns every error into words and an exit code.
+
+0: done. 2: bad input or a bad call, every problem listed. 3: the plan is not feasible.
+70: an error inside Thalweg. 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+
+import click
+import typer
+
+from thalweg.cli.coordinates import coordinates
+from thalweg.cli.demo import demo
+from thalweg.cli.diff import diff
+from thalweg.cli.explain import explain
+from thalweg.cli.init import init
+from thalweg.cli.output import report_problems, say
+from thalweg.cli.plan import plan
+from thalweg.cli.schema import schema
+from thalweg.cli.strategies import strategies
+from thalweg.cli.validate import validate
+from thalweg.cli.version import show_version
+from thalweg.errors import InvalidInput, ThalwegError
+
+app = typer.Typer(
+    name="thalweg",
+    help="Decide where stream operators run, and prove what that costs.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.callback()(show_version)
+for verb in (demo, init, validate, plan, explain, diff, strategies, schema, coordinates):
+    app.command()(verb)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code, raises nothing."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(words, prog_name="thalweg", standalone_mode=False)
+        sys.stdout.flush()
+    except InvalidInput as error:
+        return report_problems(error, as_json=_wants_json(words))
+    except ThalwegError as error:
+        say(f"error: {error}")
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        say("interrupted")
+        return 130
+    except BrokenPipeError:
+        # The reader has seen enough; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        return _report_own_error(error)
+    return code if isinstance(code, int) else 0
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    return "--format=json" in words or any(
+        a == "--format" and b == "json" for a, b in pairwise(words)
+    )
+
+
+def _report_own_error(error: Exception) -> int:
+    if os.environ.get("THALWEG_DEBUG"):
+        raise error
+    say(f"error inside Thalweg: {type(error).__name__}: {error}")
+    say("Hint: run again with THALWEG_DEBUG=1 for details, and report it.")
+    return 70

@@ -1,0 +1,40 @@
+"""`thalweg init`: a small example to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thalweg.cli.output import say
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder for the example; made if missing.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+) -> None:
+    """Write a small runnable example: a taxi application and a city."""
+    from thalweg.errors import Defects
+    from thalweg.files.save import save
+    from thalweg.scenarios import small_city, small_taxi
+
+    files = {folder / "app.yaml": small_taxi(), folder / "network.yaml": small_city()}
+    defects = Defects()
+    defects.require(
+        folder.is_dir() or not folder.exists(), str(folder), "a file", "a folder, or nothing yet"
+    )
+    for path in files:
+        defects.require(
+            force or not path.exists(), str(path), "a file", "a new file", "--force overwrites it"
+        )
+    defects.raise_if_any()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        defects.add(str(folder), error.strerror, "a folder that can be made")
+        defects.raise_if_any()
+    for path, value in files.items():
+        save(value, path)
+        say(f"wrote {path}")
+    say(f"Next: thalweg plan {folder / 'app.yaml'} {folder / 'network.yaml'}")

@@ -1,0 +1,90 @@
+"""What a user sees: tables and JSON on standard output, words about it on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from thalweg.errors import InvalidInput
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", help="Print a table for people or JSON for programs.")
+]
+
+
+def say(text: str) -> None:
+    """Tell the user something that is not the result."""
+    typer.echo(text, err=True)
+
+
+def print_json(data: Any) -> None:
+    """Print a result for programs."""
+    typer.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(names: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print a result for people: with lines and colour on a terminal, plain elsewhere."""
+    if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(*names, title=title or None, title_justify="left")
+        for row in rows:
+            # Text, not markup: a name from a file must not style the terminal.
+            table.add_row(*(Text(cell) for cell in row))
+        Console().print(table)
+        return
+    from thalweg.model.table import format_table
+
+    typer.echo("\n".join(part for part in (title, format_table(names, rows)) if part))
+
+
+def report_problems(error: InvalidInput, *, as_json: bool) -> int:
+    """Print every defect of an input; returns the exit code for bad input."""
+    defects = error.defects
+    if as_json:
+        problems = [{**asdict(d), "value": _plain(d.value), "message": str(d)} for d in defects]
+        print_json({"problems": problems})
+    for defect in defects:
+        say(str(defect))
+    say(f"{len(defects)} problem{'s' if len(defects) != 1 else ''}")
+    return 2
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """A moving bar on a terminal while something runs that may take more than a second."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        bar.add_task(what, total=None)
+        yield
+
+
+def _plain(value: object) -> object:
+    from thalweg.errors import show_value
+
+    return value if isinstance(value, (str, bool, int, type(None))) else show_value(value)

@@ -1,0 +1,91 @@
+"""`thalweg plan`: where should each operator run?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem
+from thalweg.cli.output import Format, FormatOption, progress, say
+from thalweg.planning import DEFAULT_STRATEGY
+
+if TYPE_CHECKING:
+    from thalweg.model import Plan, Problem
+
+NOT_FEASIBLE = 3
+
+
+def plan(
+    application: ApplicationArgument,
+    network: NetworkArgument,
+    strategy: Annotated[
+        str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
+    ] = DEFAULT_STRATEGY,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),
+    ] = None,
+    current: Annotated[
+        Path | None, typer.Option("--current", help="Plan that runs now (JSON or YAML).")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also save the plan here (JSON or YAML).")
+    ] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> int:
+    """Plan where each operator runs. Exit code 3 means that the plan is not feasible."""
+    import thalweg
+    from thalweg.files.load import load_plan
+    from thalweg.files.save import save
+
+    with progress("loading"):
+        problem = load_problem(application, network)
+        running = load_plan(current) if current is not None else None
+    with progress("planning"):
+        found = thalweg.plan(
+            problem.application,
+            problem.network,
+            strategy,
+            current=running,
+            **_read_options(option or []),
+        )
+        _require_honest(found, problem)
+    typer.echo(found.to_json() if format is Format.JSON else str(found))
+    if output is not None:
+        save(found, output)
+        say(f"wrote {output}")
+    return 0 if found.feasible else NOT_FEASIBLE
+
+
+def _read_options(pairs: list[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs; a value is read as JSON where it is JSON, else as text."""
+    from thalweg.errors import Defects
+
+    defects = Defects()
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        defects.require(bool(equals and name), "--option", pair, "NAME=VALUE")
+        try:
+            options[name.replace("-", "_")] = json.loads(value)
+        except (ValueError, RecursionError):
+            options[name.replace("-", "_")] = value
+    defects.raise_if_any()
+    return options
+
+
+def _require_honest(found: Plan, problem: Problem) -> None:
+    """Hold the plan against the independent checker before anyone relies on it."""
+    from thalweg.check import check
+    from thalweg.errors import StrategyError
+
+    claimed = sorted((v.constraint, v.place) for v in found.violations)
+    verified = sorted((v.constraint, v.place) for v in check(found, problem))
+    if claimed != verified:
+        raise StrategyError(
+            f"{found.strategy} claims {claimed or 'no violation'}, "
+            f"the checker finds {verified or 'none'}. Hint: report this; do not use the plan."
+        )
