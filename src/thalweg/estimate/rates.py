@@ -50,30 +50,25 @@ def estimate_rates(deployment: Deployment, *, sizes: SizeRule = "mean") -> Rates
     selectivity = np.where(is_source, 1.0, columns.selectivity[deployment.operator])
     compression = np.where(is_source, 1.0, columns.compression[deployment.operator])
     probability = app.probability[deployment.stream]
-    senders = np.maximum(np.bincount(graph.target, minlength=graph.size), 1)
 
     events_in = deployment.birth_rate.copy()
     size_in = np.where(is_source, columns.event_size[deployment.operator], 0.0)
-    events_out, size_out = np.zeros(graph.size), np.zeros(graph.size)
-    arriving_bytes, arriving_sizes = np.zeros(graph.size), np.zeros(graph.size)
+    events_out, size_out = events_in.copy(), size_in.copy()
     flow = np.zeros(graph.source.size)
-    for vertices, edges in graph.downstream():
-        source, target = graph.source[edges], graph.target[edges]
-        flow[edges] = events_out[source] * probability[edges]
-        weight = flow[edges] if sizes == "mean" else probability[edges]
-        np.add.at(events_in, target, flow[edges])
-        np.add.at(arriving_bytes, target, weight * size_out[source])
-        np.add.at(arriving_sizes, target, size_out[source])
-        fed = vertices[~is_source[vertices]]
-        size_in[fed] = (
-            _mean(arriving_bytes[fed], events_in[fed], arriving_sizes[fed] / senders[fed])
-            if sizes == "mean"
-            else arriving_bytes[fed]
-        )
-        events_out[vertices] = events_in[vertices] * selectivity[vertices]
+    for vertices, edges, starts in graph.downstream():
+        sender = graph.source[edges]
+        moving, size = events_out[sender] * probability[edges], size_out[sender]
+        flow[edges] = moving
+        arriving = np.add.reduceat(moving, starts)
+        if sizes == "mean":
+            total = np.add.reduceat(moving * size, starts)
+            if not arriving.all():
+                plain = np.add.reduceat(size, starts) / np.diff(starts, append=edges.size)
+                total = np.where(arriving > 0, total, plain)
+            size_in[vertices] = total / np.where(arriving > 0, arriving, 1.0)
+        else:
+            size_in[vertices] = np.add.reduceat(size * probability[edges], starts)
+        events_in[vertices] = arriving
+        events_out[vertices] = arriving * selectivity[vertices]
         size_out[vertices] = size_in[vertices] * compression[vertices]
     return Rates(events_in, events_out, size_in, size_out, flow, size_out[graph.source])
-
-
-def _mean(total: Floats, weight: Floats, otherwise: Floats) -> Floats:
-    return np.divide(total, weight, out=otherwise.copy(), where=weight > 0)

@@ -66,7 +66,7 @@ def estimate_response(
     operator_s = operator_latency_s(deployment, rates, demand)
     emission = emission_bytes(deployment, rates, model)
     crossing_s = crossing_delay_s(deployment, emission, model)
-    to_sink = _longest_onward(deployment, operator_s, crossing_s)
+    to_sink = deployment.graph.longest_from(operator_s, crossing_s)
     born = np.flatnonzero(deployment.graph.roots)
     edge_delay_s = deployment.problem.network.site_edge_delay_s[deployment.origin[born]]
     stream_s = edge_delay_s + to_sink[born]
@@ -134,13 +134,3 @@ def crossing_delay_s(deployment: Deployment, emission: Floats, model: ResponseMo
         )
         transmission = np.where(here, seconds * emission / size_bytes, transmission)
     return np.where(a == b, 0.0, net.latency_s(a, b) + transmission)
-
-
-def _longest_onward(deployment: Deployment, operator_s: Floats, crossing_s: Floats) -> Floats:
-    """The slowest way from each instance to a sink, its own latency included."""
-    graph = deployment.graph
-    onward = np.zeros(graph.size)
-    for vertices, edges in graph.upstream():
-        np.maximum.at(onward, graph.source[edges], crossing_s[edges] + onward[graph.target[edges]])
-        onward[vertices] += operator_s[vertices]
-    return onward

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,14 @@ class CycleFound(Exception):
     def __init__(self, cycle: Sequence[int]) -> None:
         self.cycle = tuple(cycle)
         super().__init__(f"cycle: {self.cycle}")
+
+
+class Level(NamedTuple):
+    """Vertices of one level, ascending, and their edges: those of vertex k begin at starts[k]."""
+
+    vertices: Index
+    edges: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,29 +51,26 @@ class Graph:
         return np.lexsort((np.arange(self.size), self.level)).astype(np.int32)
 
     @cached_property
-    def _vertex_bounds(self) -> npt.NDArray[np.int64]:
+    def _vertices(self) -> list[Index]:
         depth = int(self.level.max(initial=-1)) + 1
-        return np.searchsorted(self.level[self.order], np.arange(depth + 1))
+        bounds = np.searchsorted(self.level[self.order], np.arange(depth + 1))
+        return [self.order[bounds[k] : bounds[k + 1]] for k in range(depth)]
 
     @cached_property
-    def _edges_in(self) -> list[npt.NDArray[np.int64]]:
-        return _group(self.level[self.target], len(self._vertex_bounds) - 1)
+    def _arrivals(self) -> list[Level]:
+        return _group_edges(self.level, self.target, len(self._vertices))
 
     @cached_property
-    def _edges_out(self) -> list[npt.NDArray[np.int64]]:
-        return _group(self.level[self.source], len(self._vertex_bounds) - 1)
+    def _departures(self) -> list[Level]:
+        return _group_edges(self.level, self.source, len(self._vertices))
 
-    def downstream(self) -> Iterator[tuple[Index, npt.NDArray[np.int64]]]:
-        """Level by level from the roots: (vertices of the level, edges that arrive in it)."""
-        bounds = self._vertex_bounds
-        for depth, edges in enumerate(self._edges_in):
-            yield self.order[bounds[depth] : bounds[depth + 1]], edges
+    def downstream(self) -> Iterator[Level]:
+        """From the second level on: the vertices of each level with the edges that enter them."""
+        return iter(self._arrivals[1:])
 
-    def upstream(self) -> Iterator[tuple[Index, npt.NDArray[np.int64]]]:
-        """Level by level back to the roots: (vertices of the level, edges that leave it)."""
-        bounds = self._vertex_bounds
-        for depth in range(len(self._edges_out) - 1, -1, -1):
-            yield self.order[bounds[depth] : bounds[depth + 1]], self._edges_out[depth]
+    def upstream(self) -> Iterator[tuple[Index, Level]]:
+        """From the last level back: all vertices of a level, and those of them that edges leave."""
+        return zip(reversed(self._vertices), reversed(self._departures), strict=True)
 
     @cached_property
     def roots(self) -> npt.NDArray[np.bool_]:
@@ -83,19 +89,29 @@ class Graph:
         Counts are floats: beyond 2**53 they round, beyond 1.8e308 they are infinite.
         """
         before, after = self.roots.astype(float), self.leaves.astype(float)
-        for _, edges in self.downstream():
-            np.add.at(before, self.target[edges], before[self.source[edges]])
-        for _, edges in self.upstream():
-            np.add.at(after, self.source[edges], after[self.target[edges]])
+        for level in self.downstream():
+            before[level.vertices] = np.add.reduceat(before[self.source[level.edges]], level.starts)
+        for _, level in self.upstream():
+            if level.edges.size:
+                onward = after[self.target[level.edges]]
+                after[level.vertices] = np.add.reduceat(onward, level.starts)
         return before * after, before[self.source] * after[self.target]
 
     def longest_to(self, vertex_cost: Floats, edge_cost: Floats) -> Floats:
         """The cost of the dearest way from a root to each vertex, its own cost included."""
-        best = np.zeros(self.size)
-        for vertices, edges in self.downstream():
-            arriving = best[self.source[edges]] + edge_cost[edges]
-            np.maximum.at(best, self.target[edges], arriving)
-            best[vertices] += vertex_cost[vertices]
+        best = np.array(vertex_cost)
+        for level in self.downstream():
+            arriving = best[self.source[level.edges]] + edge_cost[level.edges]
+            best[level.vertices] += np.maximum.reduceat(arriving, level.starts)
+        return best
+
+    def longest_from(self, vertex_cost: Floats, edge_cost: Floats) -> Floats:
+        """The cost of the dearest way from each vertex to a leaf, its own cost included."""
+        best = np.array(vertex_cost)
+        for _, level in self.upstream():
+            if level.edges.size:
+                onward = edge_cost[level.edges] + best[self.target[level.edges]]
+                best[level.vertices] += np.maximum.reduceat(onward, level.starts)
         return best
 
 
@@ -122,10 +138,16 @@ def build_graph(size: int, source: npt.ArrayLike, target: npt.ArrayLike) -> Grap
     return Graph(size, sources, targets, level)
 
 
-def _group(key: Index, count: int) -> list[npt.NDArray[np.int64]]:
-    order = np.argsort(key, kind="stable")
-    bounds = np.searchsorted(key[order], np.arange(count + 1))
-    return [order[bounds[k] : bounds[k + 1]] for k in range(count)]
+def _group_edges(level: Index, end: Index, depth: int) -> list[Level]:
+    """The edges of each level by the vertex at that end, so that one `reduceat` sums them up."""
+    order = np.lexsort((end, level[end]))
+    bounds = np.searchsorted(level[end][order], np.arange(depth + 1))
+    groups = []
+    for k in range(depth):
+        edges = order[bounds[k] : bounds[k + 1]]
+        vertices, starts = np.unique(end[edges], return_index=True)
+        groups.append(Level(vertices.astype(np.int32), edges, starts))
+    return groups
 
 
 def concatenated_ranges(
