@@ -45,8 +45,12 @@ def main(
         hint = "install it with: pip install 'thalweg[plot]'"
         print(f"benchmarks: --plot needs matplotlib; {hint}", file=sys.stderr)
         return 2
+    data = _data_folder(asked.data)
+    if data is None:
+        print("benchmarks: there is no such folder for the data sets", file=sys.stderr)
+        return 2
     command = shlex.join(["python", "-m", "benchmarks", *arguments])
-    settings = Settings(quick=asked.quick, data=asked.data)
+    settings = Settings(quick=asked.quick, data=data)
     result, document = run_benchmark(benchmark, settings, command=command)
     path = save_document(document, results)
     print(to_json(document) if asked.format == "json" else to_table(document), end="")
@@ -79,10 +83,20 @@ def _parser() -> argparse.ArgumentParser:
         "--data",
         type=Path,
         metavar="FOLDER",
-        default=Path(os.environ.get("THALWEG_DATA") or ROOT.parent / "shared" / "data"),
         help="the measured data sets; default: $THALWEG_DATA, else ../shared/data",
     )
     return parser
+
+
+def _data_folder(asked: Path | None) -> Path | None:
+    """Where the data sets are; None where somebody names a folder that is not there.
+
+    The default need not be there: a benchmark then measures on generated data, and says so.
+    """
+    named = asked or os.environ.get("THALWEG_DATA")
+    if not named:
+        return ROOT.parent / "shared" / "data"
+    return Path(named) if Path(named).is_dir() else None
 
 
 def _short(path: Path) -> Path:
