@@ -76,9 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--format", choices=("json", "table"), default="table", help="default: table"
     )
-    parser.add_argument(
-        "--plot", action="store_true", help="also draw results/benchmarks/NAME.png"
-    )
+    parser.add_argument("--plot", action="store_true", help="also draw results/benchmarks/NAME.png")
     parser.add_argument(
         "--data",
         type=Path,

@@ -13,10 +13,21 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parents[1]
+BYTE_CODE = ROOT / ".cache" / "benchmarks" / "byte-code"
 _LAUNCHER = Path(__file__).with_name("launch.py")
+
+
+Answer = TypeVar("Answer")
+
+
+def timed(call: Callable[[], Answer]) -> tuple[Answer, float]:
+    """What a call returns, and how long it took."""
+    start = time.perf_counter()
+    answer = call()
+    return answer, time.perf_counter() - start
 
 
 def median_seconds(
@@ -24,16 +35,11 @@ def median_seconds(
     *,
     repeats: int,
     warm_up: int = 1,
-    before: Callable[[], object] | None = None,
 ) -> float:
-    """The median of so many calls, after some that do not count; `before` runs off the clock."""
+    """The median of so many calls, after some that do not count."""
     seconds = []
     for turn in range(warm_up + repeats):
-        if before is not None:
-            before()
-        start = time.perf_counter()
-        call()
-        elapsed = time.perf_counter() - start
+        _, elapsed = timed(call)
         if turn >= warm_up:
             seconds.append(elapsed)
     return median(seconds)
@@ -51,15 +57,31 @@ class Run:
     stderr: str
 
 
-def run_command(command: Sequence[str], *, timeout_s: float = 60.0, cwd: Path = ROOT) -> Run:
-    """Run a command in a fresh process; how it ended, wall-clock time and peak memory."""
+def run_command(command: Sequence[str], *, timeout_s: float = 60.0, byte_code: bool = True) -> Run:
+    """Run a command in a fresh process; how it ended, wall-clock time and peak memory.
+
+    Python programs find and leave their byte code in a folder of the benchmarks', whatever the
+    environment says: some environments forbid byte code, and then every start compiles all it
+    imports. With `byte_code=False` that is what is measured.
+    """
+    environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment["PYTHONPYCACHEPREFIX"] = str(BYTE_CODE)
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
+        if not byte_code:
+            environment["PYTHONDONTWRITEBYTECODE"] = "1"
+            environment["PYTHONPYCACHEPREFIX"] = folder
         report = Path(folder) / "report"
         launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(report), str(timeout_s)]
         # Files, not pipes: a flood of output must not make the command wait for a reader.
         with (Path(folder) / "out").open("w+b") as out, (Path(folder) / "err").open("w+b") as err:
             started = subprocess.run(
-                [*launcher, *command], cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+                [*launcher, *command],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
             )
             texts = []
             for stream in (out, err):
@@ -78,9 +100,9 @@ def run_command(command: Sequence[str], *, timeout_s: float = 60.0, cwd: Path = 
     )
 
 
-def run_python(code: str, *, timeout_s: float = 60.0) -> Run:
+def run_python(code: str, *, byte_code: bool = True) -> Run:
     """Run Python code in a fresh process; raises where it does not end well."""
-    run = run_command([sys.executable, "-c", code], timeout_s=timeout_s)
+    run = run_command([sys.executable, "-c", code], byte_code=byte_code)
     if run.exit_code != 0:
         raise RuntimeError(f"a measuring process failed: {run.stderr.strip()[-2000:]}")
     return run

@@ -66,14 +66,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a benchmark found: rows, and what a reader has to know to judge them."""
+    """What a benchmark found: rows, what a reader has to know to judge them, and all details.
+
+    Details are saved with the rest, but are too many for a table.
+    """
 
     rows: Sequence[Row]
     notes: Sequence[str] = ()
+    details: Sequence[Mapping[str, object]] = ()
 
-    def sweep(self, measure: str) -> list[Row]:
-        """The rows of one measure, in the order in which they were measured."""
-        return [row for row in self.rows if row.measure == measure]
+    def sweep(self, measure: str, by: str) -> tuple[list[float], list[float]]:
+        """One measure over the points of its sweep, for drawing; empty where it was not taken."""
+        rows = [row for row in self.rows if row.measure == measure and by in row.at]
+        return [float(str(row.at[by])) for row in rows], [float(str(row.value)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +130,9 @@ class Register:
         """The benchmark of that name."""
         if name not in self._known:
             hint = nearest(name, self.names)
-            raise UnknownBenchmark(f'no benchmark is named "{name}"' + (f"; {hint}" if hint else ""))
+            raise UnknownBenchmark(
+                f'no benchmark is named "{name}"' + (f"; {hint}" if hint else "")
+            )
         return self._known[name]
 
 
@@ -160,6 +167,7 @@ def run_benchmark(
         "seconds": round(time.perf_counter() - start, 3),
         "notes": list(result.notes),
         "rows": [row.to_dict() for row in result.rows],
+        "details": [dict(detail) for detail in result.details],
     }
     return result, document
 

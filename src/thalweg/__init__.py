@@ -10,29 +10,29 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from thalweg import scenarios
 from thalweg.check import check
 from thalweg.errors import Defect, InvalidInput, ThalwegError
-from thalweg.model import (
-    Application,
-    CountWindow,
-    Network,
-    Operator,
-    Pin,
-    Placement,
-    Plan,
-    Problem,
-    Stream,
-    TimeWindow,
-    Workload,
-)
 from thalweg.planning import plan
 from thalweg.strategy import strategies, strategy
 
 if TYPE_CHECKING:
+    from thalweg import scenarios
     from thalweg.files.load import load_application, load_network, load_plan
     from thalweg.files.save import save
     from thalweg.files.schema import json_schema
+    from thalweg.model import (
+        Application,
+        CountWindow,
+        Network,
+        Operator,
+        Pin,
+        Placement,
+        Plan,
+        Problem,
+        Stream,
+        TimeWindow,
+        Workload,
+    )
 
 __version__ = "0.1.0"
 
@@ -63,7 +63,7 @@ __all__ = [
     "strategy",
 ]
 
-# Reading files needs a validator and a parser; `import thalweg` alone must stay light.
+# `import thalweg` loads neither NumPy nor a parser: each comes with the first name that needs it.
 _ON_DEMAND = {
     "json_schema": "thalweg.files.schema",
     "load_application": "thalweg.files.load",
@@ -74,6 +74,12 @@ _ON_DEMAND = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ON_DEMAND:
-        return getattr(import_module(_ON_DEMAND[name]), name)
-    raise AttributeError(f"module 'thalweg' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'thalweg' has no attribute {name!r}")
+    if name == "scenarios":
+        return import_module("thalweg.scenarios")
+    return getattr(import_module(_ON_DEMAND.get(name, "thalweg.model")), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thalweg.errors import StrategyError
-from thalweg.model.application import Application
-from thalweg.model.network import Network
-from thalweg.model.placement import Placement
-from thalweg.model.plan import Plan
-from thalweg.model.problem import Problem
 from thalweg.strategy import find_strategy, require_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from thalweg.model import Application, Network, Placement, Plan
 
 DEFAULT_STRATEGY = "cloud-only"
 
@@ -30,6 +29,8 @@ def plan(
     `rates` gives events/s for (source, site) where they differ from an even split; `current` is
     what runs now; other keywords are options of the strategy.
     """
+    from thalweg.model import Plan, Problem
+
     chosen = find_strategy(strategy)
     require_options(strategy, options)
     problem = Problem(application=application, network=network, rates=rates)

@@ -13,14 +13,12 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from thalweg.errors import Defects, StrategyError, nearest
-from thalweg.model.names import is_name
-from thalweg.model.placement import Placement
-from thalweg.model.plan import Plan
-from thalweg.model.problem import Problem
+
+if TYPE_CHECKING:
+    from thalweg.model import Placement, Plan, Problem
 
 ENTRY_POINT_GROUP = "thalweg.strategies"
 _ROOMS = ("thalweg.placement", "thalweg.scheduling", "thalweg.migration")
@@ -52,7 +50,7 @@ class RegisteredStrategy:
 
 _registered: dict[str, RegisteredStrategy] = {}
 _broken: dict[str, str] = {}
-_Function = TypeVar("_Function", bound=Callable[..., Plan])
+_Function = TypeVar("_Function", bound="Callable[..., Plan]")
 
 
 def strategy(name: str, description: str) -> Callable[[_Function], _Function]:
@@ -62,7 +60,9 @@ def strategy(name: str, description: str) -> Callable[[_Function], _Function]:
     """
 
     def register(function: _Function) -> _Function:
-        if not is_name(name) or "+" in name:
+        from thalweg.model.names import is_name
+
+        if not is_name(name):
             raise StrategyError(f"{name!r} cannot name a strategy")
         before = _registered.get(name)
         origin = function.__module__
@@ -136,9 +136,13 @@ def _load_built_in() -> None:
 
 @cache
 def _load_entry_points() -> None:
+    from importlib.metadata import entry_points
+
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
         try:
             found = point.load()
+            if not callable(found):
+                raise StrategyError(f"{point.value} is {type(found).__name__}, not a function")
             if not any(known.function is found for known in _registered.values()):
                 first_line = (inspect.getdoc(found) or point.value).splitlines()[0]
                 strategy(point.name, first_line)(found)

@@ -20,7 +20,7 @@ from thalweg import scenarios
 from thalweg.check import check
 from thalweg.errors import InvalidInput, StrategyError
 from thalweg.estimate.evaluate import evaluate
-from thalweg.files.plan_document import read_plan
+from thalweg.files.plan_reader import read_plan
 from thalweg.model.network import Network
 from thalweg.model.plan import Plan, Violation
 from thalweg.model.problem import Problem
@@ -92,7 +92,7 @@ def check_strategy(
     return StrategyReport(problems=len(listed), feasible=feasible, refused=refused)
 
 
-def _broken_promises(function: Callable[..., Plan], problem: Problem, plan: Plan) -> list[str]:
+def _broken_promises(function: Callable[..., Plan], problem: Problem, plan: object) -> list[str]:
     if not isinstance(plan, Plan):
         return [f"returned {type(plan).__name__}, not a Plan"]
     broken = []

@@ -57,7 +57,7 @@ BAD_JSON = {
     "comment": ('{"a": // b\n1}', "Hint: JSON has no comments"),
     "Python": ('{"a": None}', "Hint: write true, false or null."),
     "unclosed text": ('["a\\"', "need valid JSON: unterminated string"),
-    "bad escape": ('["\\q"]', "need valid JSON: invalid \\\\escape"),
+    "bad escape": ('["\\q"]', "need valid JSON: invalid \\escape"),
     "leading zero": ("[007]", "need valid JSON"),
     "number as key": ("{1: 2}", "need valid JSON"),
 }
@@ -68,7 +68,7 @@ def test_bad_json_is_refused(case: str) -> None:
     source, expected = BAD_JSON[case]
     message = str(refused(source))
     assert message.startswith("app.json")
-    assert expected.replace("\\\\", "\\") in message
+    assert expected in message
 
 
 def test_every_problem_is_reported_at_once_and_in_order() -> None:

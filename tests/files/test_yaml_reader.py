@@ -184,6 +184,11 @@ def test_a_quoted_merge_sign_is_a_key() -> None:
     assert parse('"<<": 1') == {"<<": 1}
 
 
+def test_a_list_as_key_is_one_problem_and_its_value_is_read_on() -> None:
+    places = [(d.line, d.path) for d in refused("? [1, {b: 2}]\n: 3\nc: .inf").defects]
+    assert places == [(1, "?"), (3, "c")]
+
+
 def test_every_problem_is_reported_at_once_and_in_order() -> None:
     source = "a: &x 1\na: *x\nb: [.inf, !t 2]\n1: 2\n<<: {}\nc: d: e\n"
     places = [(defect.line, defect.path) for defect in refused(source).defects]

@@ -6,18 +6,12 @@ the estimators are fast. Every plan that any strategy returns is checked in the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-from thalweg.check.capacity import check_links, check_nodes, check_queues
-from thalweg.check.limits import check_limits
-from thalweg.check.traffic import measure_traffic
-from thalweg.check.unfold import check_positions, unfold
-from thalweg.model.application import Application
-from thalweg.model.network import Network
-from thalweg.model.placement import Placement
-from thalweg.model.plan import Plan, Violation
-from thalweg.model.problem import Problem
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from thalweg.model import Application, Network, Placement, Plan, Problem, Violation
 
 
 @overload
@@ -46,6 +40,13 @@ def check(
     Takes `check(plan, application, network)` or `check(plan, problem)`. A placement that does not
     even describe a deployment (operators missing, unknown nodes) is answered with what is missing.
     """
+    # Imported here so that `thalweg.check` costs nothing until something is checked.
+    from thalweg.check.capacity import check_links, check_nodes, check_queues
+    from thalweg.check.limits import check_limits
+    from thalweg.check.traffic import measure_traffic
+    from thalweg.check.unfold import check_positions, unfold
+    from thalweg.model import Plan, Problem
+
     if isinstance(application, Problem):
         problem = application
     elif network is None:

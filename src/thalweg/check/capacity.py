@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 
-from thalweg.check.traffic import Traffic, cpu_load_ips, memory_load_bytes
+from thalweg.check.traffic import (
+    Traffic,
+    cpu_load_ips,
+    instructions_per_event,
+    memory_load_bytes,
+)
 from thalweg.check.unfold import Unfolded, label
 from thalweg.model.plan import Violation
 from thalweg.model.problem import Problem
@@ -38,14 +44,15 @@ def check_queues(problem: Problem, unfolded: Unfolded, traffic: Traffic) -> Iter
     net = problem.network
     for copy, node in unfolded.node.items():
         need, have = cpu_load_ips(problem, traffic, copy), float(net.node_cpu_available_ips[node])
-        if need > 0 and need >= have:
+        if need >= have and instructions_per_event(problem, traffic, copy) > 0:
             place = net.node_name(node)
             yield _lack("stability", place, "cpu", need, have, "instr/s", (label(copy),))
     for flow in traffic.flows:
-        if flow.start == flow.end or flow.bps == 0:
+        if flow.start == flow.end:
             continue
-        have = _narrowest(problem, flow.start, flow.end)
-        if flow.bps >= have:
+        reachable = _is_reachable(problem, flow.start, flow.end)
+        have = _narrowest(problem, flow.start, flow.end) if reachable else 0.0
+        if flow.bps >= have and (flow.size_bytes > 0 or not reachable):
             place = f"{net.node_name(flow.start)} → {net.node_name(flow.end)}"
             names = (label(flow.sender), label(flow.receiver))
             yield _lack("stability", place, "bandwidth", flow.bps, have, "bps", names)
@@ -81,10 +88,14 @@ def _narrowest(problem: Problem, start: int, end: int) -> float:
     a, b = int(net.node_site[start]), int(net.node_site[end])
     free = [float(net.node_lan_available_bps[node]) for node in (start, end)]
     if a != b:
-        route = net.wan.route(a, b)
-        # No way leads there: nothing fits.
-        free += net.wan.link_available_bps(route).tolist() if len(route) else [0.0]
+        free += net.wan.link_available_bps(net.wan.route(a, b)).tolist()
     return min(free)
+
+
+def _is_reachable(problem: Problem, start: int, end: int) -> bool:
+    net = problem.network
+    a, b = int(net.node_site[start]), int(net.node_site[end])
+    return a == b or (len(net.wan.route(a, b)) > 0 and math.isfinite(net.wan.latency_s(a, b)))
 
 
 def _lack(

@@ -59,8 +59,11 @@ def unfold(problem: Problem, placement: Placement) -> tuple[Unfolded, list[Viola
     if broken:
         return Unfolded({}, {}, {}), broken
     senders: dict[Copy, list[tuple[Copy, float]]] = {copy: [] for copy in node}
+    copies: dict[str, list[Copy]] = {}
+    for copy in node:
+        copies.setdefault(copy[0], []).append(copy)
     for stream in app.streams:
-        for sender in (copy for copy in node if copy[0] == stream.source):
+        for sender in copies[stream.source]:
             receiver: Copy = (stream.target, sender[1])
             if receiver not in node:
                 receiver = (stream.target, None)

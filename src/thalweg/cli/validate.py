@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +31,7 @@ def validate(
 
     defects = Defects()
     with progress("reading"):
-        loaded = [(path, defects.attempt("", lambda path=path: load_any(path))) for path in files]
+        loaded = [(path, defects.attempt("", partial(load_any, path))) for path in files]
     values = [(path, value) for path, value in loaded if value is not None]
     defects.attempt("", lambda: _check_together(values))
     defects.raise_if_any()
@@ -52,7 +53,7 @@ def _check_together(values: list[tuple[Path, Application | Network | Plan]]) -> 
         return
     defects = Defects()
     for path, app in applications:
-        problem = defects.attempt("", lambda path=path, app=app: pose(path, app, networks[0]))
+        problem = defects.attempt("", partial(pose, path, app, networks[0]))
         for plan_path, plan in values:
             if problem is None or not isinstance(plan, Plan) or plan.application != app.name:
                 continue

@@ -100,10 +100,15 @@ def _overloaded_nodes(deployment: Deployment, demand: Demand) -> Iterator[Violat
 
 
 def _unstable(deployment: Deployment, rates: Rates, demand: Demand) -> Iterator[Violation]:
-    """Constraints (9) and (10): a queue that gets as much as it can serve grows without end."""
+    """Constraints (9) and (10): a queue that gets as much as it can serve grows without end.
+
+    That holds for nothing at all too: a node without CPU never serves what needs some, and where
+    no way leads or no bandwidth is left nothing arrives.
+    """
     net, graph = deployment.problem.network, deployment.graph
     have_ips = net.node_cpu_available_ips[deployment.node]
-    for position in np.flatnonzero((demand.cpu_ips >= have_ips) & (demand.cpu_ips > 0)).tolist():
+    full = (demand.cpu_ips >= have_ips) & (demand.work_per_event > 0)
+    for position in np.flatnonzero(full).tolist():
         yield Violation(
             constraint="stability",
             place=net.node_name(int(deployment.node[position])),
@@ -114,8 +119,10 @@ def _unstable(deployment: Deployment, rates: Rates, demand: Demand) -> Iterator[
             operators=(deployment.instance_name(position),),
         )
     a, b = deployment.node[graph.source], deployment.node[graph.target]
-    have_bps = net.available_bps(a, b)
-    for edge in np.flatnonzero((rates.flow_bps >= have_bps) & (rates.flow_bps > 0)).tolist():
+    no_way = np.isinf(net.latency_s(a, b))
+    have_bps = np.where(no_way, 0.0, net.available_bps(a, b))
+    full = (rates.flow_bps >= have_bps) & ((rates.flow_size > 0) | no_way)
+    for edge in np.flatnonzero(full).tolist():
         yield Violation(
             constraint="stability",
             place=f"{net.node_name(int(a[edge]))} → {net.node_name(int(b[edge]))}",

@@ -44,13 +44,14 @@ def service_time_s(deployment: Deployment, rates: Rates, demand: Demand) -> Floa
     columns, operator = deployment.problem.application.columns, deployment.operator
     cpu_ips = deployment.problem.network.node_cpu_available_ips[deployment.node]
     work = demand.work_per_event * demand.passes
-    service_rate = np.divide(cpu_ips, work, out=np.full_like(cpu_ips, np.inf), where=work > 0)
-    fill_s = np.divide(
-        columns.window_events[operator],
-        rates.events_in,
-        out=np.zeros_like(cpu_ips),
-        where=rates.events_in > 0,
-    )
+    with np.errstate(over="ignore"):
+        service_rate = np.divide(cpu_ips, work, out=np.full_like(cpu_ips, np.inf), where=work > 0)
+        fill_s = np.divide(
+            columns.window_events[operator],
+            rates.events_in,
+            out=np.zeros_like(cpu_ips),
+            where=rates.events_in > 0,
+        )
     queue_s = np.where(work > 0, mm1_sojourn_s(service_rate, rates.events_in), 0.0)
     return queue_s + fill_s + columns.window_slide_s[operator]
 
@@ -75,7 +76,7 @@ def transfer_time_s(
     same_node: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
 ) -> Floats:
     """Formula (8) on arrays that broadcast: 1 / (bandwidth / (8 · size) − rate) + latency."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         transfers = np.where(size_bytes > 0, available_bps / (8.0 * size_bytes), np.inf)
     waiting = np.where(np.isinf(transfers), 0.0, mm1_sojourn_s(transfers, flow))
     return np.where(same_node, 0.0, waiting + latency_s)
@@ -94,7 +95,16 @@ def aggregate_latency_s(deployment: Deployment, latencies: Latencies) -> float:
     Each instance and each edge counts as often as paths go through it.
     """
     through_instance, through_edge = deployment.graph.path_counts
-    return float(through_instance @ latencies.service_s + through_edge @ latencies.communication_s)
+    return _weighted_sum(through_instance, latencies.service_s) + _weighted_sum(
+        through_edge, latencies.communication_s
+    )
+
+
+def _weighted_sum(count: Floats, seconds: Floats) -> float:
+    """Σ count · seconds; what takes no time adds none, however many paths go through it."""
+    slow = seconds > 0
+    with np.errstate(over="ignore"):
+        return float(count[slow] @ seconds[slow])
 
 
 def worst_latency_s(deployment: Deployment, latencies: Latencies) -> float:

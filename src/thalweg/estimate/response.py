@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from thalweg.errors import Defects
+from thalweg.errors import Defects, nearest
 from thalweg.estimate.demand import Demand
 from thalweg.estimate.queueing import dm1_wait_s, md1_wait_s
 from thalweg.estimate.rates import Rates
 from thalweg.model.deployment import Deployment
 from thalweg.model.figures import sum_at
 from thalweg.model.graph import Floats
+from thalweg.model.network import Network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,16 @@ class ResponseModel:
             defects.require(
                 bool(good), f"probes[{a}, {b}]", (seconds, size_bytes), "seconds >= 0, bytes > 0"
             )
+        defects.raise_if_any()
+
+    def require_sites(self, network: Network) -> None:
+        """Raise `InvalidInput` for probes between sites that the network does not have."""
+        defects = Defects()
+        for a, b in self.probes:
+            for name in dict.fromkeys((a, b)):
+                if name not in network.site_index:
+                    hint = nearest(str(name), network.site_names)
+                    defects.add(f"probes[{a}, {b}]", name, f"a site of {network.name}", hint)
         defects.raise_if_any()
 
 
@@ -92,14 +103,14 @@ def operator_latency_s(deployment: Deployment, rates: Rates, demand: Demand) -> 
     batch = np.maximum(columns.window_events[operator], 1.0)
     window_events = np.where(in_time, columns.window_length_s[operator] * rates.events_in, batch)
     work = demand.work_per_event * window_events
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         windows_per_s = np.where(work > 0, share_ips / work, np.inf)
     waiting = np.where(
         in_time,
         dm1_wait_s(windows_per_s, np.where(in_time, slide, 1.0)),
         md1_wait_s(windows_per_s, rates.events_in / batch),
     )
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.where(works & (work > 0), waiting + 1.0 / windows_per_s, 0.0)
 
 
@@ -126,8 +137,9 @@ def crossing_delay_s(deployment: Deployment, emission: Floats, model: ResponseMo
     graph, net = deployment.graph, deployment.problem.network
     a, b = deployment.node[graph.source], deployment.node[graph.target]
     available = net.available_bps(a, b) / 8.0
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         transmission = np.where(emission > 0, emission / available, 0.0)
+    model.require_sites(net)
     for (first, second), (seconds, size_bytes) in model.probes.items():
         here = (net.node_site[a] == net.site_index[first]) & (
             net.node_site[b] == net.site_index[second]

@@ -40,7 +40,7 @@ def resource_weight(capacity: Floats, available: Floats, request: Floats) -> Flo
 
     Where there is no capacity the weight is ∞ for any request and 0 for none.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         weight = (capacity - available + request) / capacity
     weight = np.where(np.isinf(capacity), 0.0, weight)
     return np.where(capacity > 0, weight, np.where(request > 0, np.inf, 0.0))
@@ -57,20 +57,24 @@ def estimate_usage(
 ) -> Usage:
     """RU = w_c · CRU + w_n · NRU over all nodes and sites below the cloud.
 
-    The uplink of a site is its way to the nearest cloud; what it sends to any cloud counts.
+    The uplink of a site is its way to the nearest cloud; what it sends to any cloud counts. A
+    site that no way leads from costs ∞ if it sends, and changes no other site's cost.
     """
     model = model or ResponseModel()
     net = deployment.problem.network
     below = net.site_tier != Tier.CLOUD
     compute_site = _compute_cost(deployment, demand, below)
     network_site, uplink_bps = _network_cost(deployment, rates, model, below)
-    compute, network = float(compute_site.sum()), float(network_site.sum())
+    site = np.zeros(net.site_count)
+    for weight, part in ((compute_weight, compute_site), (network_weight, network_site)):
+        if weight > 0:  # 0 · ∞ is no number: what has no weight adds nothing.
+            site += weight * part
     return Usage(
-        compute=compute,
-        network=network,
-        total=compute_weight * compute + network_weight * network,
+        compute=float(compute_site.sum()),
+        network=float(network_site.sum()),
+        total=float(site.sum()),
         uplink_bps=uplink_bps,
-        site=compute_weight * compute_site + network_weight * network_site,
+        site=site,
     )
 
 
@@ -85,7 +89,7 @@ def _compute_cost(
     weight = resource_weight(
         net.node_memory_bytes[nodes], net.node_memory_available_bytes[nodes], used
     )
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         cost = np.where(used > 0, used * weight, 0.0)
     total = net.memory_below_cloud_bytes
     share = cost / total if total > 0 else np.where(cost > 0, np.inf, 0.0)
@@ -100,10 +104,6 @@ def _network_cost(
 ) -> tuple[Floats, float]:
     """Each site's part of NRU, and B in bits/s."""
     net, graph = deployment.problem.network, deployment.graph
-    cost = np.zeros(net.site_count)
-    sites = np.flatnonzero(below & (net.nearest_cloud >= 0))
-    if not sites.size:
-        return cost, 0.0
     start = net.node_site[deployment.node[graph.source]]
     end = net.node_site[deployment.node[graph.target]]
     rising = below[start] & ~below[end]
@@ -111,6 +111,10 @@ def _network_cost(
     largest = np.zeros(net.site_count)
     np.maximum.at(largest, start[rising], emission_bytes(deployment, rates, model)[rising] * 8.0)
 
+    cost = np.where(sent > 0, np.inf, 0.0)
+    sites = np.flatnonzero(below & (net.nearest_cloud >= 0))
+    if not sites.size:
+        return cost, float(sent.sum())
     cloud = net.nearest_cloud[sites]
     capacity = net.wan.bandwidth_bps(sites, cloud)
     available = net.wan.available_bps(sites, cloud)
@@ -126,7 +130,7 @@ def _network_cost(
         relative = delay / slowest if slowest > 0 else np.zeros_like(delay)
     weight = resource_weight(capacity, available, sent[sites])
     total = float(capacity[np.isfinite(capacity)].sum())
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         weighted = np.where(sent[sites] > 0, sent[sites] * weight * relative, 0.0)
     # 0 × ∞: an uplink without capacity that is also infinitely slow costs without bound.
     weighted = np.where(np.isnan(weighted), np.inf, weighted)
@@ -135,5 +139,5 @@ def _network_cost(
 
 
 def _over(bits: Floats, available_bps: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(bits > 0, bits / available_bps, 0.0)

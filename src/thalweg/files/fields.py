@@ -195,16 +195,18 @@ def _ratio_hint(value: object) -> str:
     return "write it without quotes"
 
 
-def text(most: int) -> FieldKind:
+def text(most: int, *, null: bool = False) -> FieldKind:
     """Any text up to a length."""
-    rule = f"a text of at most {most} characters"
+    rule = f"a text of at most {most} characters" + (", or null" if null else "")
 
-    def read(value: object) -> str:
-        if isinstance(value, str) and len(value) <= most:
+    def read(value: object) -> str | None:
+        if (value is None and null) or (isinstance(value, str) and len(value) <= most):
             return value
         refuse(value, rule, "" if value is None or isinstance(value, str) else "put it in quotes")
 
-    return FieldKind(read, rule, {"type": "string", "maxLength": most})
+    return FieldKind(
+        read, rule, {"type": ["string", "null"] if null else "string", "maxLength": most}
+    )
 
 
 def figure(*, least: float = -math.inf, null: bool = False) -> FieldKind:

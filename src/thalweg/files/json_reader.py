@@ -65,12 +65,11 @@ def _scan(text: str, walk: Walk) -> None:
                 return
             if walk.needs_key:
                 walk.take_key(string, line)
-                continue
-            walk.check_text(string, line)
-            walk.take_value(line)
+            else:
+                walk.check_text(string, line)
+                walk.take_value(line)
         elif word in "[{":
             walk.enter(line, mapping=word == "{")
-            continue
         elif word in "]}":
             if not walk.is_inside:
                 return
@@ -78,8 +77,6 @@ def _scan(text: str, walk: Walk) -> None:
         else:
             _check_word(word, walk, line)
             walk.take_value(line)
-        if not walk.is_inside:
-            return
 
 
 def _check_word(word: str, walk: Walk, line: int) -> None:

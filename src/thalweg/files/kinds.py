@@ -20,18 +20,32 @@ _NOUNS: dict[Kind, str] = {
     "network": "a network",
     "plan": "a plan",
 }
+_EXAMPLE_HINT = '"thalweg init FOLDER" writes an example of each'
+
+
+def find_kind(data: object) -> Kind:
+    """What data is about, by its fields; raises `InvalidInput` where nothing can be told.
+
+    >>> find_kind({"thalweg": 1, "network": "city", "sites": []})
+    'network'
+    """
+    fields = _readable(data, "an application, a network or a plan")
+    best = max(_SIGNS, key=lambda kind: len(_signs_in(fields, kind)))
+    if _signs_in(fields, best):
+        return best
+    # A plan names both.
+    names: tuple[Kind, ...] = ("application", "network")
+    named = [kind for kind in names if kind in fields]
+    if named:
+        return "plan" if len(named) == 2 else named[0]
+    known = (f"{_NOUNS[kind]} ({', '.join(_SIGNS[kind][:2])})" for kind in _SIGNS)
+    rule = "{}, {} or {}".format(*known)
+    raise InvalidInput([Defect(path="", value=data, rule=rule, hint=_EXAMPLE_HINT)])
 
 
 def require_kind(data: object, wanted: Kind) -> None:
     """Refuse data that is about something else, or in a version that nobody here can read."""
-    if not isinstance(data, Mapping):
-        rule = f"{_NOUNS[wanted]}: a mapping that begins with thalweg: {FORMAT_VERSION}"
-        raise InvalidInput([Defect(path="", value=data, rule=rule)])
-    version = data.get("thalweg")
-    if type(version) is int and version != FORMAT_VERSION:
-        rule = f"the version of the format, {FORMAT_VERSION}"
-        hint = f"this Thalweg reads version {FORMAT_VERSION} only"
-        raise InvalidInput([Defect(path="thalweg", value=version, rule=rule, hint=hint)])
+    data = _readable(data, _NOUNS[wanted])
     if _signs_in(data, wanted):
         return
     for other in _SIGNS:
@@ -42,6 +56,19 @@ def require_kind(data: object, wanted: Kind) -> None:
     if "shape" in data and wanted == "network":
         rule = "a network; this file is one part of a network kept as a folder"
         raise InvalidInput([Defect(path="", value="shape", rule=rule, hint="name the folder")])
+
+
+def _readable(data: object, noun: str) -> Mapping[str, object]:
+    """The data as a mapping; refused where it is none, or of another version."""
+    if not isinstance(data, Mapping):
+        rule = f"{noun}: a mapping that begins with thalweg: {FORMAT_VERSION}"
+        raise InvalidInput([Defect(path="", value=data, rule=rule, hint=_EXAMPLE_HINT)])
+    version = data.get("thalweg")
+    if type(version) is int and version != FORMAT_VERSION:
+        rule = f"the version of the format, {FORMAT_VERSION}"
+        hint = f"this Thalweg reads version {FORMAT_VERSION} only"
+        raise InvalidInput([Defect(path="thalweg", value=version, rule=rule, hint=hint)])
+    return data
 
 
 def _signs_in(data: Mapping[str, object], kind: Kind) -> list[str]:

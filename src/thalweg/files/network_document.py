@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from thalweg.files.fields import MayLack, Name, TierName, Version, whole
 from thalweg.files.quantities import (
+    Bandwidth,
     CapacityMatrix,
     CpuCapacity,
     Duration,
@@ -129,7 +130,7 @@ class TakenEntry(Entry):
 
     a: Name = Field(description="The site it comes from.")
     b: Name = Field(description="The site it goes to.")
-    bandwidth: LinkCapacity = Field(description="How much is in use.")
+    bandwidth: Bandwidth = Field(description="How much is in use.")
 
 
 class CoordinatesEntry(Entry):

@@ -34,6 +34,15 @@ MOST_COORDINATES = 16
 
 _NUMBER_PATTERN = r"[+]?[0-9][0-9_]*(\.[0-9]*)?([eE][+-]?[0-9]+)?"
 
+# Of the units that are read, those that people use for links and sources.
+_WRITTEN = {
+    dimension.noun: replace(dimension, units={u: dimension.units[u] for u in units})
+    for dimension, units in (
+        (BANDWIDTH, ("bps", "kbps", "Mbps", "Gbps", "Tbps")),
+        (EVENT_RATE, ("events/s", "events/min", "events/h")),
+    )
+}
+
 Matrix = npt.NDArray[np.float64]
 
 
@@ -125,7 +134,7 @@ def matrix(kind: FieldKind, noun: str) -> FieldKind:
                 defects.add(f"[{position}]", row, f"a list of {size} {noun}")
             elif len(row) != size:
                 hint = f"there are {size} rows, so each has {size} values"
-                defects.add(f"[{position}]", f"{len(row)} values", f"{size} {noun}", hint)
+                defects.add(f"[{position}]", f"a row of {len(row)}", f"{size} {noun}", hint)
         defects.raise_if_any()
         return np.array(_read_each(value, lambda row: _read_each(row, kind.read)), dtype=float)
 
@@ -146,8 +155,14 @@ def matrix_or_one(kind: FieldKind, noun: str) -> FieldKind:
 
 
 def write_quantity(value: float, dimension: Dimension) -> str:
-    """The text that reads back as exactly this value; ∞ is "unlimited"."""
-    return UNLIMITED if value == math.inf else format_quantity(float(value), dimension)
+    """The text that reads back as exactly this value; ∞ is "unlimited".
+
+    >>> write_quantity(2e8, BANDWIDTH), write_quantity(3000, EVENT_RATE)
+    ('200 Mbps', '3000 events/s')
+    """
+    if value == math.inf:
+        return UNLIMITED
+    return format_quantity(float(value), _WRITTEN.get(dimension.noun, dimension))
 
 
 def write_signed(value: float, dimension: Dimension) -> str:

@@ -169,7 +169,9 @@ def _tell(entry: type[Entry], problem: ErrorDetails) -> Iterator[Defect]:
         hint = nearest(name, holder.model_fields)
         yield Defect(path=path, value=value, rule=f"a known field of {holder.noun}", hint=hint)
     elif problem["type"] == "list_type":
-        yield Defect(path=path, value=value, rule=f"a list of {_entry_at(entry, location).plural}")
+        holder = _entry_at(entry, location[:-1])
+        rule = _list_rule(holder.model_fields[str(location[-1])].annotation)
+        yield Defect(path=path, value=value, rule=rule)
     else:
         wanted = _entry_at(entry, location)
         hint = f"its fields are {', '.join(wanted.model_fields)}"
@@ -209,9 +211,15 @@ def _lack_of(field: FieldInfo) -> Defect:
             except InvalidInput as error:
                 return error.defects[0]
             return Defect(path="", value=None, rule=kind.rule)
-    inner = _entry_in(field.annotation) or Entry
-    rule = inner.rule() if field.annotation is inner else f"a list of {inner.plural}"
+    inner = _entry_in(field.annotation)
+    is_entry = inner is not None and field.annotation is inner
+    rule = inner.rule() if is_entry and inner else _list_rule(field.annotation)
     return Defect(path="", value=None, rule=rule)
+
+
+def _list_rule(annotation: object) -> str:
+    inner = _entry_in(annotation)
+    return f"a list of {inner.plural if inner else 'texts'}"
 
 
 def _with_written_value(defect: Defect, data: object) -> Defect:

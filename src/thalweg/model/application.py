@@ -34,6 +34,9 @@ class Stream:
 
     def __post_init__(self) -> None:
         defects = Defects()
+        for name in ("source", "target"):
+            end = getattr(self, name)
+            defects.require(isinstance(end, str), name, end, "the name of an operator")
         in_range = _is_number(self.probability) and 0 < self.probability <= 1
         defects.require(in_range, "probability", self.probability, "a number in (0, 1]")
         defects.raise_if_any()
@@ -154,7 +157,9 @@ class Application:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= 10**300  # A whole number of 400 digits has no float.
+    return isinstance(value, float) and not math.isnan(value)
 
 
 def _require_ends(defects: Defects, operators: Sequence[Operator]) -> None:

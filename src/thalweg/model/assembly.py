@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 
@@ -134,7 +135,9 @@ def _require_sites(defects: Defects, sites: Sequence[Site]) -> None:
         path = f"sites[{position}]"
         require_name(defects, f"{path}.name", site.name)
         if site.tier not in _TIERS:
-            defects.add(f"{path}.tier", site.tier, "edge, fog or cloud", nearest(site.tier, _TIERS))
+            defects.add(
+                f"{path}.tier", site.tier, "edge, fog or cloud", nearest(str(site.tier), _TIERS)
+            )
         if site.parent is not None and site.parent not in names:
             defects.add(
                 f"{path}.parent", site.parent, "the name of a site", nearest(site.parent, names)
@@ -154,6 +157,9 @@ def _require_links(defects: Defects, sites: Sequence[Site], links: Sequence[Link
                 defects.add(
                     f"{path}.{end}", name, "the name of a site", nearest(name, sorted(names))
                 )
+        defects.require(
+            math.isfinite(link.latency_s), f"{path}.latency_s", link.latency_s, "a finite number"
+        )
         defects.require(
             link.a != link.b, path, f"{link.a} – {link.b}", "a link between two different sites"
         )

@@ -148,6 +148,8 @@ def _join_instances(
 
 def _find(key: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The position of each wanted number in the ascending keys; −1 where it is missing."""
+    if not key.size:
+        return np.full(wanted.shape, -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(key, wanted), key.size - 1)
     return np.where(key[at] == wanted, at, -1)
 

@@ -89,13 +89,15 @@ class Graph:
         Counts are floats: beyond 2**53 they round, beyond 1.8e308 they are infinite.
         """
         before, after = self.roots.astype(float), self.leaves.astype(float)
-        for level in self.downstream():
-            before[level.vertices] = np.add.reduceat(before[self.source[level.edges]], level.starts)
-        for _, level in self.upstream():
-            if level.edges.size:
-                onward = after[self.target[level.edges]]
-                after[level.vertices] = np.add.reduceat(onward, level.starts)
-        return before * after, before[self.source] * after[self.target]
+        with np.errstate(over="ignore"):
+            for level in self.downstream():
+                arriving = before[self.source[level.edges]]
+                before[level.vertices] = np.add.reduceat(arriving, level.starts)
+            for _, level in self.upstream():
+                if level.edges.size:
+                    onward = after[self.target[level.edges]]
+                    after[level.vertices] = np.add.reduceat(onward, level.starts)
+            return before * after, before[self.source] * after[self.target]
 
     def longest_to(self, vertex_cost: Floats, edge_cost: Floats) -> Floats:
         """The cost of the dearest way from a root to each vertex, its own cost included."""

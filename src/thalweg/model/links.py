@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thalweg.errors import Defects
-from thalweg.model.figures import freeze, less, require_figures
+from thalweg.model.figures import freeze, less, require_figures, require_no_more
 from thalweg.model.graph import Floats, Index
 from thalweg.model.routes import RouteTable, shortest_routes
 from thalweg.model.wan import Links, Sites
@@ -34,9 +34,14 @@ class LinkWan:
     def __post_init__(self) -> None:
         defects = Defects()
         m = len(self.a)
-        require_figures(defects, "latency", self.latency, (m,))
-        require_figures(defects, "bandwidth", self.bandwidth, (m,))
-        require_figures(defects, "available", self.available, (m, 2))
+        require_figures(defects, "latency", self.latency, (m,), finite=True)
+        good = require_figures(defects, "bandwidth", self.bandwidth, (m,))
+        if require_figures(defects, "available", self.available, (m, 2)) and good:
+            require_no_more(defects, "available", self.available, self.bandwidth[:, None])
+        for name in ("a", "b"):
+            ends = np.asarray(getattr(self, name))
+            known = ends.shape == (m,) and bool(((ends >= 0) & (ends < self.site_count)).all())
+            defects.require(known, name, "an unknown site", f"{m} indices of sites")
         defects.raise_if_any()
         freeze(self)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thalweg.errors import Defects
-from thalweg.model.figures import freeze, less, require_figures
+from thalweg.model.figures import freeze, less, require_figures, require_no_more
 from thalweg.model.graph import Floats
 from thalweg.model.wan import Links, Sites
 
@@ -28,6 +28,8 @@ class MeshWan:
         require_figures(defects, "latency", self.latency, (n, n))
         require_figures(defects, "bandwidth", self.bandwidth, (n, n))
         require_figures(defects, "available", self.available, (n, n))
+        if not defects and self.available is not self.bandwidth:
+            require_no_more(defects, "available", self.available, self.bandwidth)
         defects.raise_if_any()
         freeze(self)
 
@@ -96,7 +98,12 @@ class CoordinateWan:
             shape,
             f"finite numbers in the shape ({n}, dimensions)",
         )
-        require_figures(defects, "height_s", self.height_s, (n,))
+        require_figures(defects, "height_s", self.height_s, (n,), finite=True)
+        require_figures(defects, "capacity_bps", self.capacity_bps, ())
+        require_figures(defects, "taken_bps", self.taken_bps, self.taken_links.shape)
+        defects.require(
+            bool((np.diff(self.taken_links) > 0).all()), "taken_links", "out of order", "ascending"
+        )
         defects.raise_if_any()
         freeze(self)
 

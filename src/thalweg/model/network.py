@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from thalweg.errors import Defects
-from thalweg.model.figures import freeze
+from thalweg.model.figures import freeze, require_figures, require_no_more
 from thalweg.model.graph import Floats, Index
 from thalweg.model.names import require_name, require_unique
 from thalweg.model.views import Link, Node, Site
@@ -34,13 +35,9 @@ class Tier(IntEnum):
 Nodes = int | npt.NDArray[np.integer[Any]]
 
 _NODE_FIGURES = (
-    "node_cpu_ips",
-    "node_cpu_available_ips",
-    "node_memory_bytes",
-    "node_memory_available_bytes",
-    "node_lan_latency_s",
-    "node_lan_bandwidth_bps",
-    "node_lan_available_bps",
+    ("node_cpu_ips", "node_cpu_available_ips"),
+    ("node_memory_bytes", "node_memory_available_bytes"),
+    ("node_lan_bandwidth_bps", "node_lan_available_bps"),
 )
 
 
@@ -79,6 +76,10 @@ class Network:
     """West, south, east, north of the area a site serves; NaN where it has none."""
 
     def __post_init__(self) -> None:
+        for name in ("site_edge_delay_s", "node_lan_latency_s", *chain(*_NODE_FIGURES)):
+            figures = getattr(self, name)
+            if figures.dtype.kind in "iu":  # Estimators put ∞ where these numbers are.
+                object.__setattr__(self, name, figures.astype(float))
         defects = Defects()
         self._require_sites(defects)
         self._require_nodes(defects)
@@ -92,18 +93,18 @@ class Network:
         for position, name in enumerate(self.site_names):
             require_name(defects, f"sites[{position}].name", name)
         require_unique(defects, "sites", list(self.site_names))
-        for name in ("site_tier", "site_parent", "site_edge_delay_s"):
+        for name in ("site_tier", "site_parent"):
             shape = getattr(self, name).shape
             defects.require(shape == (count,), name, shape, f"one value for each of {count} sites")
+        require_figures(defects, "site_edge_delay_s", self.site_edge_delay_s, (count,), finite=True)
         if self.site_area_m is not None:
             shape = self.site_area_m.shape
             defects.require(shape == (count, 4), "site_area_m", shape, f"shape ({count}, 4)")
         defects.require(
             self.wan.site_count == count, "wan", self.wan.site_count, f"links for {count} sites"
         )
-        defects.require(
-            bool((self.site_tier <= Tier.CLOUD).all()), "site_tier", "an unknown tier", "0, 1 or 2"
-        )
+        known_tiers = (self.site_tier >= Tier.EDGE) & (self.site_tier <= Tier.CLOUD)
+        defects.require(bool(known_tiers.all()), "site_tier", "an unknown tier", "0, 1 or 2")
         if not defects:
             _require_parents(defects, self.site_parent, self.site_names)
 
@@ -115,16 +116,18 @@ class Network:
             self.node_site[0] >= 0 and self.node_site[-1] < len(self.site_names)
         )
         defects.require(ordered and within, "node_site", "out of order", "site indices, ascending")
-        for name in _NODE_FIGURES:
-            figures = getattr(self, name)
-            if figures.shape != (count,):
-                defects.add(name, figures.shape, f"one value for each of {count} nodes")
-            elif not bool((figures >= 0).all()):
-                defects.add(name, "NaN or a negative number", "numbers >= 0")
+        for capacity, available in _NODE_FIGURES:
+            good = require_figures(defects, capacity, getattr(self, capacity), (count,))
+            if require_figures(defects, available, getattr(self, available), (count,)) and good:
+                require_no_more(
+                    defects, available, getattr(self, available), getattr(self, capacity)
+                )
+        require_figures(
+            defects, "node_lan_latency_s", self.node_lan_latency_s, (count,), finite=True
+        )
+        require_figures(defects, "node_operators", self.node_operators, (count,))
         if self.node_names is not None:
-            defects.require(
-                len(self.node_names) == count, "node_names", len(self.node_names), f"{count} names"
-            )
+            _require_node_names(defects, self.node_names, self.node_site)
 
     @property
     def site_count(self) -> int:
@@ -153,20 +156,24 @@ class Network:
 
     @cached_property
     def nearest_cloud(self) -> Index:
-        """The cloud site with least latency from each site; −1 without any. Ties: lower index."""
-        clouds = np.flatnonzero(self.site_tier == Tier.CLOUD)
+        """The cloud site with nodes that has least latency from each site; ties: lower index.
+
+        −1 where no way leads to any.
+        """
+        clouds = np.unique(self.node_site[self.cloud_nodes])
         if not clouds.size:
             return np.full(self.site_count, -1, dtype=np.int32)
         sites = np.arange(self.site_count)
         latency = self.wan.latency_s(sites[:, None], clouds[None, :])
-        nearest: Index = np.take(clouds, np.argmin(latency, axis=1)).astype(np.int32)
-        return nearest
+        nearest = np.take(clouds, np.argmin(latency, axis=1))
+        return np.where(np.isfinite(latency.min(axis=1)), nearest, -1).astype(np.int32)
 
     @cached_property
     def memory_below_cloud_bytes(self) -> float:
-        """The memory of all nodes that are in no cloud."""
+        """The memory of all nodes that are in no cloud; those with infinite memory left out."""
         below = self.site_tier[self.node_site] != Tier.CLOUD
-        return float(self.node_memory_bytes[below].sum())
+        memory = self.node_memory_bytes[below]
+        return float(memory[np.isfinite(memory)].sum())
 
     def nodes_in_tier(self, tier: Tier) -> npt.NDArray[np.int64]:
         """The nodes of all sites of a tier, ascending."""
@@ -200,10 +207,10 @@ class Network:
 
     def node_index(self, name: str) -> int:
         """The node of that name; `KeyError` where there is none."""
-        site_name, _, local = name.partition("/")
+        site_name, slash, local = name.partition("/")
         site = self.site_index[site_name]
         first, end = int(self.first_node[site]), int(self.first_node[site + 1])
-        if not local:
+        if not slash:
             if end - first != 1:
                 raise KeyError(name)
             return first
@@ -278,6 +285,21 @@ class Network:
         counts = np.bincount(self.site_tier, minlength=len(Tier))
         tiers = ", ".join(f"{counts[t]} {t.label}" for t in Tier if counts[t])
         return f"<Network {self.name}: {self.node_count:,} nodes in {tiers} sites>"
+
+
+def _require_node_names(
+    defects: Defects, names: tuple[str, ...], node_site: npt.NDArray[np.int32]
+) -> None:
+    count = int(node_site.size)
+    if len(names) != count:
+        defects.add("node_names", len(names), f"{count} names")
+        return
+    for name in dict.fromkeys(
+        names
+    ):  # Sites repeat each other's names; one look at each is enough.
+        require_name(defects, "node_names", name)
+    if len(set(zip(node_site.tolist(), names, strict=True))) < count:
+        defects.add("node_names", "a name twice in a site", "a name of its own for each node")
 
 
 def _require_parents(defects: Defects, parent: Index, names: tuple[str, ...]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +13,9 @@ _KINDS = ("source", "transform", "sink")
 _TIERS = ("edge", "fog", "cloud")
 _LARGEST_RATIO = 1e9
 _LARGEST_AMOUNT = 1e18
+# Length / slide is how often each event is worked on; it must be a number.
+_SHORTEST_WINDOW_S = 1e-9
+_LONGEST_WINDOW_S = 3.2e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +47,14 @@ class TimeWindow:
     slide: float
 
     def __init__(self, length: float | str, slide: float | str | None = None) -> None:
-        length_s = _seconds(length, "length")
-        slide_s = length_s if slide is None else _seconds(slide, "slide")
+        defects = Defects()
+        length_s = _seconds(defects, "length", length)
+        slide_s = length_s if slide is None else _seconds(defects, "slide", slide)
+        if length_s is not None and slide_s is not None and slide_s > length_s:
+            defects.add("slide", slide, "at most the window's length")
+        defects.raise_if_any()
         object.__setattr__(self, "length", length_s)
         object.__setattr__(self, "slide", slide_s)
-        defects = Defects()
-        defects.require(
-            _is_within(length_s, 3.2e9) and length_s > 0, "length", length, "a duration > 0"
-        )
-        defects.require(
-            _is_within(slide_s, 3.2e9) and 0 < slide_s <= length_s,
-            "slide",
-            slide,
-            "a duration > 0, at most the window's length",
-        )
-        defects.raise_if_any()
 
 
 Window = CountWindow | TimeWindow
@@ -82,7 +77,8 @@ class Pin:
         if self.site is not None:
             require_name(defects, "site", self.site)
         if self.node is not None:
-            for part in str(self.node).split("/", maxsplit=1):
+            parts = self.node.split("/", maxsplit=1) if isinstance(self.node, str) else [self.node]
+            for part in parts:
                 require_name(defects, "node", part)
         defects.raise_if_any()
 
@@ -140,6 +136,12 @@ class Operator:
         defects.require(
             isinstance(self.replicable, bool), "replicable", self.replicable, "true or false"
         )
+        for field, sort, rule in (
+            ("window", CountWindow | TimeWindow, "a CountWindow or a TimeWindow"),
+            ("pin", Pin, "a Pin"),
+        ):
+            value = getattr(self, field)
+            defects.require(value is None or isinstance(value, sort), field, value, rule)
         self._require_birth(defects)
         defects.raise_if_any()
 
@@ -182,10 +184,18 @@ class Operator:
 
 def _is_within(value: object, largest: float) -> bool:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and math.isfinite(value) and 0 <= value <= largest  # type: ignore[arg-type, operator]
+    # Compared as it is: a whole number of 400 digits has no float.
+    return number and 0 <= value <= largest  # type: ignore[operator]
 
 
-def _seconds(value: float | str, path: str) -> float:
+def _seconds(defects: Defects, path: str, value: float | str) -> float | None:
+    """The duration, or None and the defect remembered."""
+    seconds: object = value
     if isinstance(value, str):
-        return parse_quantity(value, DURATION, path=path)
-    return float(value) if _is_within(value, math.inf) else math.nan
+        seconds = defects.attempt("", lambda: parse_quantity(value, DURATION, path=path))
+        if seconds is None:
+            return None
+    if _is_within(seconds, _LONGEST_WINDOW_S) and seconds >= _SHORTEST_WINDOW_S:  # type: ignore[operator]
+        return float(seconds)  # type: ignore[arg-type]
+    defects.add(path, value, "a duration > 0, from 1 ns to a century")
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,10 @@ from thalweg.model.application import Application
 from thalweg.model.graph import Floats, Index
 from thalweg.model.network import Network, Tier
 from thalweg.model.operator import Pin
+
+_LARGEST_RATE = 1e15
+# Far above anything real, far below where products of rates, sizes and work overflow.
+_MOST_TRAFFIC = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,8 @@ class Problem:
                 _require_pin(defects, f"operators[{position}].pin", operator.pin, self.network)
         if not defects:
             self._require_rates(defects)
+        if not defects:
+            self._require_sane_traffic(defects)
         defects.raise_if_any()
 
     def _require_rates(self, defects: Defects) -> None:
@@ -60,9 +65,40 @@ class Problem:
             defects.require(
                 (source, site) in born, path, f"{source} in {site}", "a source and one of its sites"
             )
+            number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
             defects.require(
-                math.isfinite(rate) and rate >= 0, path, rate, "a finite number of events/s >= 0"
+                number and 0 <= rate <= _LARGEST_RATE,
+                path,
+                rate,
+                "a finite number of events/s >= 0",
             )
+
+    def _require_sane_traffic(self, defects: Defects) -> None:
+        """No operator multiplies events or their size until the numbers run out."""
+        app, births = self.application, self.births
+        total = np.bincount(births.operator, weights=births.rate, minlength=len(app.operators))
+        rate = total.tolist()
+        size = app.columns.event_size.tolist()
+        leaving: list[list[int]] = [[] for _ in app.operators]
+        for stream, source in enumerate(app.graph.source.tolist()):
+            leaving[source].append(stream)
+        target, probability = app.graph.target.tolist(), app.probability.tolist()
+        for position in app.graph.order.tolist():
+            operator = app.operators[position]
+            if not (rate[position] <= _MOST_TRAFFIC and size[position] <= _MOST_TRAFFIC):
+                defects.add(
+                    f"operators[{position}]",
+                    f"{rate[position]:.3g} events/s of {size[position]:.3g} bytes",
+                    f"at most {_MOST_TRAFFIC:g} events/s of {_MOST_TRAFFIC:g} bytes that come in",
+                    "look at the selectivity and compression of the operators before it",
+                )
+                return
+            grows = operator.kind != "source"
+            rate_out = rate[position] * (operator.selectivity if grows else 1.0)
+            size_out = size[position] * (operator.compression if grows else 1.0)
+            for stream in leaving[position]:
+                rate[target[stream]] += rate_out * probability[stream]
+                size[target[stream]] = max(size[target[stream]], size_out)
 
     def allowed_nodes(self, operator: int) -> npt.NDArray[np.int64] | None:
         """The nodes that the operator's pin allows, ascending; None for all."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thalweg.errors import Defects
-from thalweg.model.figures import freeze, less, require_figures
+from thalweg.model.figures import freeze, less, require_figures, require_no_more
 from thalweg.model.graph import Floats, Index
 from thalweg.model.wan import Links, Sites
 
@@ -27,9 +27,12 @@ class TreeWan:
     def __post_init__(self) -> None:
         defects = Defects()
         n = len(self.parent)
-        require_figures(defects, "latency", self.latency, (n,))
-        require_figures(defects, "bandwidth", self.bandwidth, (n,))
-        require_figures(defects, "available", self.available, (n, 2))
+        require_figures(defects, "latency", self.latency, (n,), finite=True)
+        good = require_figures(defects, "bandwidth", self.bandwidth, (n,))
+        if require_figures(defects, "available", self.available, (n, 2)) and good:
+            require_no_more(defects, "available", self.available, self.bandwidth[:, None])
+        within = bool(((self.parent >= -1) & (self.parent < n)).all())
+        defects.require(within, "parent", "an unknown site", "the index of a site, or −1")
         defects.raise_if_any()
         depth = _tree_depth(self.parent)
         defects.require(

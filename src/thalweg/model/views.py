@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from thalweg.errors import Defects
 
+# A whole number of 400 digits has no float.
+_LARGEST = 1e300
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
@@ -24,19 +27,17 @@ class Node:
 
     def __post_init__(self) -> None:
         defects = Defects()
-        for name in ("cpu", "memory", "lan"):
-            capacity_name = {
-                "cpu": "cpu_ips",
-                "memory": "memory_bytes",
-                "lan": "lan_bandwidth_bps",
-            }[name]
-            available_name = {
-                "cpu": "cpu_available_ips",
-                "memory": "memory_available_bytes",
-                "lan": "lan_available_bps",
-            }[name]
-            _require_available(defects, self, capacity_name, available_name)
+        _require_available(defects, self, "cpu_ips", "cpu_available_ips")
+        _require_available(defects, self, "memory_bytes", "memory_available_bytes")
+        _require_available(defects, self, "lan_bandwidth_bps", "lan_available_bps")
         _require_amount(defects, "lan_latency_s", self.lan_latency_s, finite=True)
+        whole = isinstance(self.operators, int) and not isinstance(self.operators, bool)
+        defects.require(
+            whole and 0 <= self.operators < 2**31,
+            "operators",
+            self.operators,
+            "a whole number >= 0",
+        )
         defects.raise_if_any()
 
 
@@ -79,23 +80,19 @@ class Link:
         defects.raise_if_any()
 
 
-def _require_amount(defects: Defects, path: str, value: float, *, finite: bool = False) -> None:
-    good = not math.isnan(value) and value >= 0 and (math.isfinite(value) or not finite)
+def _require_amount(defects: Defects, path: str, value: float, *, finite: bool = False) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    good = number and value >= 0 and (value <= _LARGEST or (value == math.inf and not finite))
     defects.require(good, path, value, "a finite number >= 0" if finite else "a number >= 0")
+    return good
 
 
 def _require_available(
     defects: Defects, view: Node | Link, capacity_name: str, available_name: str
 ) -> None:
     capacity, available = getattr(view, capacity_name), getattr(view, available_name)
-    _require_amount(defects, capacity_name, capacity)
+    good = _require_amount(defects, capacity_name, capacity)
     if available is None:
         object.__setattr__(view, available_name, capacity)
-        return
-    _require_amount(defects, available_name, available)
-    defects.require(
-        not available > capacity,
-        available_name,
-        available,
-        f"at most the capacity, {capacity:g}",
-    )
+    elif _require_amount(defects, available_name, available) and good and available > capacity:
+        defects.add(available_name, available, f"at most the capacity, {capacity:g}")

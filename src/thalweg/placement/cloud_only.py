@@ -24,6 +24,8 @@ from thalweg.placement.sequence import deployment_sequence
 from thalweg.strategy import strategy
 
 _COST = "added latency [s]"
+# Bounds the memory of one look at many senders and many candidates.
+_MOST_PAIRS = 2**20
 
 
 @strategy("cloud-only", "every movable operator on the cloud that adds least latency")
@@ -32,8 +34,9 @@ def cloud_only(problem: Problem, current: Placement | None = None) -> Plan:
 
     Added latency is the service time there plus the communication time from every operator that
     sends to it. Pinned operators go to the best node that their pin allows. Ties: the lower node
-    index. Where nothing has room the node of least latency is taken all the same, and the plan
-    says what it violates. `current` changes nothing: a first placement starts from nothing.
+    index. Where nothing has room for all of it, the node of least latency among those with CPU and
+    memory for it, or else among all, is taken all the same, and the plan says what it violates.
+    `current` changes nothing: a first placement starts from nothing.
     """
     del current
     start = perf_counter()
@@ -117,27 +120,36 @@ class _Search:
                     )
                 ]
             )
-        senders, _ = self._arriving(position)
-        edges = np.flatnonzero(self.skeleton.graph.target == position)
-        added = transfer_time_s(
-            net.available_bps(senders[:, None], nodes[None, :]),
-            net.latency_s(senders[:, None], nodes[None, :]),
-            self.rates.flow[edges][:, None],
-            self.rates.flow_size[edges][:, None],
-            senders[:, None] == nodes[None, :],
-        ).sum(axis=0)
+        added = self._communication_s(position, nodes)
         work = float(self.demand.work_per_event[position] * self.demand.passes[position])
         if work > 0:
-            events = self.rates.events_in[position]
-            added = added + mm1_sojourn_s(net.node_cpu_available_ips[nodes] / work, events)
+            with np.errstate(over="ignore"):
+                service_rate = net.node_cpu_available_ips[nodes] / work
+            added = added + mm1_sojourn_s(service_rate, self.rates.events_in[position])
         need_cpu = float(self.demand.cpu_ips[position])
         need_memory = float(self.demand.memory_bytes[position])
-        fits = (
-            (self.room.cpu_free(nodes) >= need_cpu)
-            & (self.room.memory_free(nodes) >= need_memory)
-            & np.isfinite(added)
-        )
-        return _Choice(nodes, added, fits)
+        # What needs nothing fits even on a node that others have overloaded.
+        has_cpu = (need_cpu == 0) | (self.room.cpu_free(nodes) >= need_cpu)
+        has_memory = (need_memory == 0) | (self.room.memory_free(nodes) >= need_memory)
+        return _Choice(nodes, added, has_cpu & has_memory & np.isfinite(added))
+
+    def _communication_s(self, position: int, nodes: npt.NDArray[np.int64]) -> Floats:
+        """The communication time from all senders together, for each candidate."""
+        net, rates = self.problem.network, self.rates
+        edges = np.flatnonzero(self.skeleton.graph.target == position)
+        senders = self.node[self.skeleton.graph.source[edges]]
+        added = np.zeros(nodes.size)
+        step = max(_MOST_PAIRS // nodes.size, 1)
+        for first in range(0, edges.size, step):
+            sender, edge = senders[first : first + step, None], edges[first : first + step, None]
+            added += transfer_time_s(
+                net.available_bps(sender, nodes[None, :]),
+                net.latency_s(sender, nodes[None, :]),
+                rates.flow[edge],
+                rates.flow_size[edge],
+                sender == nodes[None, :],
+            ).sum(axis=0)
+        return added
 
     def _arriving(self, position: int) -> tuple[npt.NDArray[np.int64], Floats]:
         """The nodes that send to an instance, and how many bits/s each."""
@@ -172,7 +184,10 @@ class _Search:
             why = f"least added latency of {pool}"
         else:
             why = f"none of {pool} has room; least added latency"
-        others = [k for k in order.tolist() if k != chosen]
+        # What was passed over for lack of room is no runner-up.
+        ranked = order.tolist()
+        later = ranked[ranked.index(chosen) + 1 :]
+        others = [k for k in later if choice.fits[k] or not has_room]
         return Reason(
             operator=self.problem.application.operators[operator].name,
             why=why,

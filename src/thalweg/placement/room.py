@@ -25,17 +25,21 @@ class Room:
         self._wan: dict[int, float] = {}
 
     def cpu_free(self, nodes: Nodes) -> Floats:
-        """Instructions/s left on each node."""
+        """Instructions/s left on each node; nodes ascending."""
         return _left(self._net.node_cpu_available_ips[nodes], nodes, self._cpu)
 
     def memory_free(self, nodes: Nodes) -> Floats:
-        """Bytes left on each node."""
+        """Bytes left on each node; nodes ascending."""
         return _left(self._net.node_memory_available_bytes[nodes], nodes, self._memory)
 
     def carries(self, senders: Nodes, node: int, bps: Floats) -> bool:
-        """Whether all flows from the senders to the node fit on every link together."""
+        """Whether all flows from the senders to the node fit on every link together.
+
+        A link that they put nothing on is no hindrance, however full it is.
+        """
         return all(
-            load <= free * (1 + _ROUNDING) for load, free in self._link_loads(senders, node, bps)
+            load == 0 or load <= free * (1 + _ROUNDING)
+            for load, free in self._link_loads(senders, node, bps)
         )
 
     def take(
@@ -81,8 +85,13 @@ class Room:
 
 
 def _left(free: Floats, nodes: Nodes, taken: dict[int, float]) -> Floats:
+    """What is left of each node, given in ascending order, after what was taken."""
     left = np.array(free)
-    if len(taken) and len(nodes):
-        for node, amount in taken.items():
-            left[nodes == node] -= amount
+    if not (taken and nodes.size):
+        return left
+    ids = np.fromiter(taken.keys(), dtype=np.int64, count=len(taken))
+    amounts = np.fromiter(taken.values(), dtype=float, count=len(taken))
+    at = np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)
+    here = nodes[at] == ids
+    left[at[here]] -= amounts[here]
     return left

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from thalweg.errors import Defects
-from thalweg.model import Network, Tier, TreeWan
+from thalweg.model import Network
 from thalweg.model.graph import Floats
 from thalweg.scenarios.parameters import require_amounts, require_count
 from thalweg.scenarios.rectangles import Area, cut_rectangles, even_grid, square_grid
+from thalweg.scenarios.tree_network import tree_network
 
 MOST_BROKERS = 100_000
 CITY_M: Area = (0.0, 0.0, 7_670.0, 3_500.0)
@@ -118,40 +119,21 @@ def _network(name: str, areas: list[Floats], fan_out: int, figures: BrokerFigure
     _require_room(areas[-1])
     depths = range(len(areas) - 1, -1, -1)
     sizes = np.array([len(areas[depth]) for depth in depths])
-    count = int(sizes.sum())
     first = np.cumsum(sizes) - sizes
     height = np.repeat(np.arange(len(areas)), sizes).astype(float)
-    number = np.arange(count) - np.repeat(first, sizes)
+    number = np.arange(sizes.sum()) - np.repeat(first, sizes)
     parent = np.append(np.repeat(first[1:], sizes[:-1]) + number[:-1] // fan_out, -1)
     capacity = figures.capacity_growth**height
-    cpu_ips, memory_bytes = figures.leaf_mips * 1e6 * capacity, figures.leaf_memory_bytes * capacity
-    latency_s = figures.link_latency_s * figures.latency_growth**height
-    bandwidth_bps = figures.link_bandwidth_bps * figures.bandwidth_growth**height
-    latency_s[-1], bandwidth_bps[-1] = 0.0, np.inf
     below_root = [f"broker-{d}-{k}" for d in depths[:-1] for k in range(len(areas[d]))]
-    free_lan = np.full(count, np.inf)
-    return Network(
-        name=name,
-        site_names=(*below_root, "cloud"),
-        site_tier=np.append(np.full(count - 1, Tier.FOG), Tier.CLOUD).astype(np.uint8),
-        site_parent=parent.astype(np.int32),
-        site_edge_delay_s=np.zeros(count),
-        site_area_m=np.concatenate([areas[depth] for depth in depths]),
-        node_site=np.arange(count, dtype=np.int32),
-        node_cpu_ips=cpu_ips,
-        node_cpu_available_ips=cpu_ips,
-        node_memory_bytes=memory_bytes,
-        node_memory_available_bytes=memory_bytes,
-        node_lan_latency_s=np.zeros(count),
-        node_lan_bandwidth_bps=free_lan,
-        node_lan_available_bps=free_lan,
-        node_operators=np.zeros(count, dtype=np.int32),
-        wan=TreeWan(
-            parent=parent.astype(np.int32),
-            latency=latency_s,
-            bandwidth=bandwidth_bps,
-            available=np.repeat(bandwidth_bps[:, None], 2, axis=1),
-        ),
+    return tree_network(
+        name,
+        [*below_root, "cloud"],
+        parent=parent.astype(np.int32),
+        cpu_ips=figures.leaf_mips * 1e6 * capacity,
+        memory_bytes=figures.leaf_memory_bytes * capacity,
+        latency_s=figures.link_latency_s * figures.latency_growth**height,
+        bandwidth_bps=figures.link_bandwidth_bps * figures.bandwidth_growth**height,
+        area_m=np.concatenate([areas[depth] for depth in depths]),
     )
 
 

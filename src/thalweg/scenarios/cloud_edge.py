@@ -74,16 +74,39 @@ def cloud_edge(
     _require_speeds(defects, device_mips)
     defects.raise_if_any()
 
-    devices, places = sites * devices_per_site, sites + clouds
+    devices = sites * devices_per_site
     speeds = np.resize(np.array(device_mips, dtype=float), devices_per_site) * 1e6
-    cpu_ips = _column(np.tile(speeds, sites), clouds, cloud_mips * 1e6)
-    memory_bytes = _column(np.full(devices, device_memory_bytes), clouds, cloud_memory_bytes)
-    lan = random_stream(seed, "lan").uniform(*lan_latency_s, size=devices)
-    lan_bps = _column(np.full(devices, lan_bandwidth_bps), clouds, np.inf)
+    lan_s = random_stream(seed, "lan").uniform(*lan_latency_s, size=devices)
+    return _network(
+        name or f"cloud-edge-{clouds}x{sites}x{devices_per_site}",
+        (sites, devices_per_site, clouds),
+        cpu_ips=_column(np.tile(speeds, sites), clouds, cloud_mips * 1e6),
+        memory_bytes=_column(np.full(devices, device_memory_bytes), clouds, cloud_memory_bytes),
+        lan_latency_s=_column(lan_s, clouds, 0.0),
+        lan_bandwidth_bps=_column(np.full(devices, lan_bandwidth_bps), clouds, np.inf),
+        wan_latency_s=_wan_latency_s(sites, clouds, wan_latency_s, seed),
+        wan_bandwidth_bps=wan_bandwidth_bps,
+    )
+
+
+def _network(
+    name: str,
+    size: tuple[int, int, int],
+    *,
+    cpu_ips: Floats,
+    memory_bytes: Floats,
+    lan_latency_s: Floats,
+    lan_bandwidth_bps: Floats,
+    wan_latency_s: Floats,
+    wan_bandwidth_bps: float,
+) -> Network:
+    """Capacity and what is available share their arrays: nothing is taken yet."""
+    sites, devices_per_site, clouds = size
+    places = sites + clouds
     # One number stands for every link: three matrices would need more than 100 bytes per node.
     wan_bps = np.broadcast_to(np.float64(wan_bandwidth_bps), (places, places))
     return Network(
-        name=name or f"cloud-edge-{clouds}x{sites}x{devices_per_site}",
+        name=name,
         site_names=(
             *(f"edge-{k}" for k in range(sites)),
             *(f"cloud-{k}" for k in range(clouds)),
@@ -99,15 +122,11 @@ def cloud_edge(
         node_cpu_available_ips=cpu_ips,
         node_memory_bytes=memory_bytes,
         node_memory_available_bytes=memory_bytes,
-        node_lan_latency_s=_column(lan, clouds, 0.0),
-        node_lan_bandwidth_bps=lan_bps,
-        node_lan_available_bps=lan_bps,
-        node_operators=np.zeros(devices + clouds, dtype=np.int32),
-        wan=MeshWan(
-            latency=_wan_latency_s(sites, clouds, wan_latency_s, seed),
-            bandwidth=wan_bps,
-            available=wan_bps,
-        ),
+        node_lan_latency_s=lan_latency_s,
+        node_lan_bandwidth_bps=lan_bandwidth_bps,
+        node_lan_available_bps=lan_bandwidth_bps,
+        node_operators=np.zeros(cpu_ips.size, dtype=np.int32),
+        wan=MeshWan(latency=wan_latency_s, bandwidth=wan_bps, available=wan_bps),
     )
 
 

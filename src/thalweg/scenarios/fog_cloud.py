@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from thalweg.errors import Defects
-from thalweg.model import Network, Tier, TreeWan
+from thalweg.model import Network
+from thalweg.model.graph import Floats
 from thalweg.scenarios.parameters import (
     Range,
     require_amounts,
@@ -17,6 +18,7 @@ from thalweg.scenarios.parameters import (
     require_seed,
 )
 from thalweg.scenarios.randomness import random_stream
+from thalweg.scenarios.tree_network import tree_network
 
 MOST_FOGS = 100_000
 
@@ -60,39 +62,19 @@ def fog_cloud(
     require_amounts(defects, cloud_mips=cloud_mips, cloud_memory_bytes=cloud_memory_bytes)
     defects.raise_if_any()
 
+    def draw(figure: str, bounds: Range, cloud: float) -> Floats:
+        return np.append(random_stream(seed, figure).uniform(*bounds, fogs), cloud)
+
     if same_vm:
         cloud_mips = random_stream(seed, "cloud", "mips").uniform(*fog_mips)
         cloud_memory_bytes = random_stream(seed, "cloud", "memory").uniform(*fog_memory_bytes)
-    cpu_ips = 1e6 * np.append(random_stream(seed, "mips").uniform(*fog_mips, fogs), cloud_mips)
-    memory_bytes = np.append(
-        random_stream(seed, "memory").uniform(*fog_memory_bytes, fogs), cloud_memory_bytes
-    )
-    latency_s = np.append(random_stream(seed, "latency").uniform(*fog_latency_s, fogs), 0.0)
-    bandwidth_bps = np.append(
-        random_stream(seed, "bandwidth").uniform(*fog_bandwidth_bps, fogs), np.inf
-    )
-    delay_s = np.append(random_stream(seed, "edge-delay").uniform(*edge_delay_s, fogs), 0.0)
-    parent = np.append(np.full(fogs, fogs, dtype=np.int32), np.int32(-1))
-    free_lan = np.full(fogs + 1, np.inf)
-    return Network(
-        name=name,
-        site_names=(*(f"fog-{k}" for k in range(fogs)), "cloud"),
-        site_tier=np.append(np.full(fogs, Tier.FOG), Tier.CLOUD).astype(np.uint8),
-        site_parent=parent,
-        site_edge_delay_s=delay_s,
-        node_site=np.arange(fogs + 1, dtype=np.int32),
-        node_cpu_ips=cpu_ips,
-        node_cpu_available_ips=cpu_ips,
-        node_memory_bytes=memory_bytes,
-        node_memory_available_bytes=memory_bytes,
-        node_lan_latency_s=np.zeros(fogs + 1),
-        node_lan_bandwidth_bps=free_lan,
-        node_lan_available_bps=free_lan,
-        node_operators=np.zeros(fogs + 1, dtype=np.int32),
-        wan=TreeWan(
-            parent=parent,
-            latency=latency_s,
-            bandwidth=bandwidth_bps,
-            available=np.repeat(bandwidth_bps[:, None], 2, axis=1),
-        ),
+    return tree_network(
+        name,
+        [*(f"fog-{k}" for k in range(fogs)), "cloud"],
+        parent=np.append(np.full(fogs, fogs), -1).astype(np.int32),
+        cpu_ips=1e6 * draw("mips", fog_mips, cloud_mips),
+        memory_bytes=draw("memory", fog_memory_bytes, cloud_memory_bytes),
+        latency_s=draw("latency", fog_latency_s, 0.0),
+        bandwidth_bps=draw("bandwidth", fog_bandwidth_bps, np.inf),
+        edge_delay_s=draw("edge-delay", edge_delay_s, 0.0),
     )

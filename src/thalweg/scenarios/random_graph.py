@@ -8,12 +8,15 @@ from typing import TypeVar
 
 import numpy as np
 
+from thalweg.errors import Defects
 from thalweg.model.graph import build_graph
 from thalweg.scenarios.graph_shape import GraphShape, GraphSize
+from thalweg.scenarios.parameters import require_count
 
 Item = TypeVar("Item")
 Edge = tuple[int, int]
 
+_MOST = 1_000
 _PARALLEL_SHARE = 0.55
 _LONGER_SHARE = 0.6
 _PLAIN_ROLES = ("map", "filter", "enrich", "aggregate")
@@ -39,6 +42,11 @@ def grow_shape(
     Transforms are numbered upstream before downstream and named after what they do in the graph:
     `parse` takes from a source, `merge` from several operators, `split` gives to several.
     """
+    defects = Defects()
+    require_count(defects, "transforms", transforms, 1, _MOST)
+    require_count(defects, "sources", sources, 1, _MOST)
+    require_count(defects, "sinks", sinks, 1, _MOST)
+    defects.raise_if_any()
     # Vertices: transforms are 0, 1, …; source k is −1 − 2k, sink k is −2 − 2k.
     edges: list[Edge] = [(-1, 0), (0, -2)]
     half = max(transforms // 2, 1)

@@ -1,0 +1,129 @@
+"""Loads applications, networks and plans; whatever is wrong with a file is told all at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from thalweg.errors import Defect, InvalidInput
+from thalweg.model import Application, Network, Plan
+
+Loaded = TypeVar("Loaded")
+
+
+def load_application(path: str | os.PathLike[str]) -> Application:
+    """The application in a `.yaml`, `.yml` or `.json` file.
+
+    Raises:
+        InvalidInput: with every rule that the file breaks, by file, line and path.
+    """
+    from thalweg.files.application_reader import read_application
+
+    return _load(path, read_application)
+
+
+def load_network(path: str | os.PathLike[str]) -> Network:
+    """The network in a `.yaml`, `.yml` or `.json` file, or in a folder of Parquet files.
+
+    Raises:
+        InvalidInput: with every rule that the file breaks, by file, line and path.
+    """
+    if _is_folder(path):
+        from thalweg.files.parquet import load_network_folder
+
+        return load_network_folder(path)
+    from thalweg.files.network_reader import read_network
+
+    return _load(path, read_network)
+
+
+def load_plan(path: str | os.PathLike[str]) -> Plan:
+    """The plan in a `.yaml`, `.yml` or `.json` file.
+
+    Raises:
+        InvalidInput: with every rule that the file breaks, by file, line and path.
+    """
+    from thalweg.files.plan_reader import read_plan
+
+    return _load(path, read_plan)
+
+
+def load_any(path: str | os.PathLike[str]) -> Application | Network | Plan:
+    """What a file or a folder holds, found out by looking at it.
+
+    Raises:
+        InvalidInput: with every rule that the file breaks, by file, line and path.
+    """
+    return load_network(path) if _is_folder(path) else _load(path, _read_any)
+
+
+def read_back(text: str, name: str, read: Callable[[object], Loaded]) -> Loaded:
+    """What a file of this name with this text would be loaded as."""
+    from thalweg.files.text import parse_document
+
+    kind = "json" if name.lower().endswith(".json") else "yaml"
+    document = parse_document(text, file=name, format=kind)
+    return _read(document.data, document.file, document.line_of, read)
+
+
+def _load(path: str | os.PathLike[str], read: Callable[[object], Loaded]) -> Loaded:
+    from thalweg.files.text import read_document
+
+    document = read_document(path)
+    return _read(document.data, document.file, document.line_of, read)
+
+
+def _read_any(data: object) -> Application | Network | Plan:
+    from thalweg.files.kinds import find_kind
+
+    kind = find_kind(data)
+    if kind == "application":
+        from thalweg.files.application_reader import read_application
+
+        return read_application(data)
+    if kind == "network":
+        from thalweg.files.network_reader import read_network
+
+        return read_network(data)
+    from thalweg.files.plan_reader import read_plan
+
+    return read_plan(data)
+
+
+def _read(
+    data: object,
+    file: str,
+    line_of: Callable[[str], int | None],
+    read: Callable[[object], Loaded],
+) -> Loaded:
+    try:
+        return read(data)
+    except InvalidInput as error:
+        found = error
+    raise InvalidInput(_in_order(found.in_file(file, line_of).defects)) from None
+
+
+def _in_order(defects: tuple[Defect, ...]) -> list[Defect]:
+    """The defects from the top of the file to its end, and no more of them than anyone reads."""
+    from thalweg.files.outline import MOST_DEFECTS
+
+    ordered = sorted(defects, key=lambda defect: defect.line or 0)
+    if len(ordered) <= MOST_DEFECTS:
+        return ordered
+    more = Defect(
+        file=defects[0].file,
+        path="",
+        value=f"more than {MOST_DEFECTS} problems",
+        rule="a file without them",
+        hint="mend these first, then check the file again",
+    )
+    return [*ordered[:MOST_DEFECTS], more]
+
+
+def _is_folder(path: str | os.PathLike[str]) -> bool:
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False

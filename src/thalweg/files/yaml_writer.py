@@ -1,0 +1,96 @@
+"""Writes plain data as YAML that people like to read: what is short stands on one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from thalweg.files.yaml_reader import UnclearScalar, resolve_plain
+from thalweg.units import show_number
+
+_WIDTH = 96
+_PLAIN = re.compile(r"(?:[A-Za-z_/]|-?[0-9][0-9.e+-]* )[A-Za-z0-9_./µ %+()=-]*(?<! )")
+# Texts to us, but something else to readers of YAML 1.1.
+_WORDS = frozenset(("yes", "no", "on", "off", "y", "n", "nan", "inf"))
+
+
+def write_yaml(data: dict[str, Any]) -> str:
+    """The data as YAML: lists and mappings within a line where they fit, else one entry a line.
+
+    >>> print(write_yaml({"thalweg": 1, "streams": [{"source": "a", "target": "7"}]}), end="")
+    thalweg: 1
+    streams:
+      - {source: a, target: "7"}
+    """
+    return "".join(f"{line}\n" for line in _mapping(data, "", top=True))
+
+
+def _mapping(data: dict[str, Any], indent: str, *, top: bool = False) -> Iterator[str]:
+    for key, value in data.items():
+        name = f"{indent}{_flow(key)}:"
+        if not isinstance(value, (dict, list)) or not value or _is_row(value):
+            yield f"{name} {_flow(value)}"
+        elif isinstance(value, list) and (top or not _fits(value, name)):
+            yield name
+            yield from _items(value, f"{indent}  ")
+        elif _fits(value, name):
+            yield f"{name} {_flow(value)}"
+        else:
+            yield name
+            yield from _mapping(value, f"{indent}  ")
+
+
+def _items(values: list[Any], indent: str) -> Iterator[str]:
+    for value in values:
+        if not isinstance(value, dict) or not value or _fits(value, f"{indent}-"):
+            yield f"{indent}- {_flow(value)}"
+            continue
+        lines = _mapping(value, f"{indent}  ")
+        yield f"{indent}- {next(lines).lstrip()}"
+        yield from lines
+
+
+def _is_row(value: object) -> bool:
+    """A list of single values stays on one line, however long: it is the row of a matrix."""
+    return isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value)
+
+
+def _fits(value: object, before: str) -> bool:
+    return len(before) + 1 + len(_flow(value)) <= _WIDTH
+
+
+def _flow(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(k)}: {_flow(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, str):
+        return value if _is_plain(value) else _quoted(value)
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return show_number(value) if isinstance(value, float) else str(value)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether this reader, and most likely any other, takes the bare text for a text."""
+    if not _PLAIN.fullmatch(text) or text.lower() in _WORDS:
+        return False
+    try:
+        return resolve_plain(text) == text
+    except UnclearScalar:
+        return False
+
+
+def _quoted(text: str) -> str:
+    escaped = "".join(_escape(character) for character in text)
+    return f'"{escaped}"'
+
+
+def _escape(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
