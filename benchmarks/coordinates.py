@@ -137,8 +137,8 @@ def generate_round_trips(nodes: int, rng: np.random.Generator) -> NDArray[np.flo
     points = Coordinates(position=position, height_s=rng.exponential(0.005, size=nodes))
     every = np.arange(nodes)
     rtt_s = points.distance_s(every[:, None], every[None, :])
-    noise = np.triu(rng.lognormal(sigma=0.1, size=rtt_s.shape), 1)
-    return np.asarray(rtt_s * (noise + noise.T))
+    one_way = np.triu(rtt_s * rng.lognormal(sigma=0.1, size=rtt_s.shape), 1)
+    return np.asarray(one_way + one_way.T)
 
 
 def _anywhere(nodes: int) -> Coordinates:

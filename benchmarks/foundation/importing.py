@@ -26,10 +26,13 @@ HEAVY = (
 _TIME_IMPORT = """
 import sys, time
 start, busy = time.perf_counter(), time.process_time()
-import {module}
+{statement}
 print(time.perf_counter() - start, time.process_time() - busy)
 print(*sorted(set(sys.modules) & set({heavy!r})))
 """
+IMPORT = "import thalweg"
+IMPORT_AND_USE = "import thalweg; [getattr(thalweg, name) for name in thalweg.__all__]"
+IMPORT_NUMPY = "import numpy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,40 +49,24 @@ def measure_import(settings: Settings) -> list[Row]:
     """Medians over fresh processes; the imports take turns, so that all see the same noise."""
     settings.tell("import thalweg")
     turns = 7 if settings.quick else 25
-    _import("thalweg")  # Leaves byte code and fills the disk cache.
-    pairs = [(_import("thalweg"), _import("numpy")) for _ in range(turns)]
-    compiling = [_import("thalweg", byte_code=False) for _ in range(3)]
-    thalweg, numpy = [list(imports) for imports in zip(*pairs, strict=True)]
+    for statement in (IMPORT, IMPORT_AND_USE):  # Leaves byte code and fills the disk cache.
+        _import(statement)
+    thalweg, used, numpy = [], [], []
+    for _ in range(turns):
+        thalweg.append(_import(IMPORT))
+        used.append(_import(IMPORT_AND_USE))
+        numpy.append(_import(IMPORT_NUMPY))
+    compiling = [_import(IMPORT, byte_code=False) for _ in range(3)]
     loaded = frozenset[str]().union(*(one.heavy for one in thalweg))
     return [
-        Row(
-            measure="import thalweg",
-            value=median(one.seconds for one in thalweg),
-            unit="s",
-            target=0.35,
-            note=_spread(thalweg),
-        ),
-        Row(
-            measure="import numpy, beside it",
-            value=median(one.seconds for one in numpy),
-            unit="s",
-            note=_spread(numpy),
-        ),
-        Row(
-            measure="import thalweg beyond import numpy",
-            value=median(a.seconds - b.seconds for a, b in pairs),
-            unit="s",
-        ),
+        _row("import thalweg", thalweg, target=0.35),
+        _row("import thalweg, without byte code", compiling),
+        _row("import thalweg, and every public name used", used),
+        _row("import numpy, beside it", numpy),
         Row(
             measure="import thalweg, process start to end",
             value=median(one.process_s for one in thalweg),
             unit="s",
-        ),
-        Row(
-            measure="import thalweg, without byte code",
-            value=median(one.seconds for one in compiling),
-            unit="s",
-            note=_spread(compiling),
         ),
         Row(
             measure="heavy packages that import thalweg loads",
@@ -91,14 +78,21 @@ def measure_import(settings: Settings) -> list[Row]:
     ]
 
 
-def _import(module: str, *, byte_code: bool = True) -> Import:
-    run = run_python(_TIME_IMPORT.format(module=module, heavy=HEAVY), byte_code=byte_code)
+def _import(statement: str, *, byte_code: bool = True) -> Import:
+    code = _TIME_IMPORT.format(statement=statement, heavy=HEAVY)
+    run = run_python(code, byte_code=byte_code)
     times, heavy = run.stdout.splitlines()
     seconds, cpu_s = (float(text) for text in times.split())
     return Import(seconds, cpu_s, run.seconds, frozenset(heavy.split()))
 
 
-def _spread(imports: list[Import]) -> str:
+def _row(measure: str, imports: list[Import], target: float | None = None) -> Row:
     fastest = show_figure(min(one.seconds for one in imports), "s")
     cpu = show_figure(median(one.cpu_s for one in imports), "s")
-    return f"median of {len(imports)} fresh processes; fastest {fastest}, CPU time {cpu}"
+    return Row(
+        measure=measure,
+        value=median(one.seconds for one in imports),
+        unit="s",
+        target=target,
+        note=f"median of {len(imports)} fresh processes; fastest {fastest}, CPU time {cpu}",
+    )

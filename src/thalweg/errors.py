@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TypeVar
@@ -133,9 +133,9 @@ def show_value(value: object) -> str:
     elif isinstance(value, bool):
         return "true" if value else "false"
     elif isinstance(value, dict):
-        return f"a mapping with {len(value)} fields"
-    elif isinstance(value, (list, tuple)) and len(value) > 8:
-        return f"a list of {len(value)} items"
+        return f"a mapping with {_count(value, 'field')}"
+    elif isinstance(value, (list, tuple)):
+        return _show_list(value)
     elif isinstance(value, int) and abs(value) >= 10**_SHOWN_VALUE_LENGTH:
         return f"a whole number of more than {_SHOWN_VALUE_LENGTH} digits"
     else:
@@ -143,6 +143,20 @@ def show_value(value: object) -> str:
     if len(text) > _SHOWN_VALUE_LENGTH:
         return text[: _SHOWN_VALUE_LENGTH - 1] + "…"
     return text
+
+
+def _show_list(values: Sequence[object]) -> str:
+    """A short list of single values in full; of any other, how long it is."""
+    simple = all(value is None or isinstance(value, (str, bool, int, float)) for value in values)
+    if values and len(values) <= 8 and simple:
+        text = f"[{', '.join(map(show_value, values))}]"
+        if len(text) <= _SHOWN_VALUE_LENGTH:
+            return text
+    return f"a list of {_count(values, 'item')}"
+
+
+def _count(things: Sized, noun: str) -> str:
+    return f"{len(things) or 'no'} {noun}{'' if len(things) == 1 else 's'}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

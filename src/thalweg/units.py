@@ -167,7 +167,7 @@ def parse_quantity(text: object, dimension: Dimension, *, path: str = "") -> flo
     if value < 0 or not math.isfinite(value):
         raise wrong("negative and infinite quantities have no meaning here")
     if value > dimension.largest:
-        raise wrong(f"more than {format_quantity(dimension.largest, dimension)} is surely a slip")
+        raise wrong(f"more than {show_quantity(dimension.largest, dimension)} is surely a slip")
     return value
 
 
@@ -236,4 +236,8 @@ def _unit_hint(unit: str, dimension: Dimension) -> str:
     for candidate in dimension.units:
         if candidate.lower() == unit.lower():
             return f'units are case-sensitive: did you mean "{candidate}"?'
+    if any(character.isdigit() for character in unit):
+        return "write one number such as 1000 or 2.5, a space and one unit"
+    if unit.endswith("Hz") and dimension is CPU_SPEED:
+        return f'"{unit}" is a clock rate; write how many instructions it does in a second'
     return f"known units: {known}"

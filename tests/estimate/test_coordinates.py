@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -63,6 +63,7 @@ def any_coordinates(draw: st.DrawFn) -> Coordinates:
     return Coordinates(position=position, height_s=height)
 
 
+@settings(deadline=None)
 @given(any_coordinates())
 def test_distance_broadcasts_and_agrees_with_plain_loops(found: Coordinates) -> None:
     index = np.arange(found.nodes)
@@ -72,6 +73,7 @@ def test_distance_broadcasts_and_agrees_with_plain_loops(found: Coordinates) -> 
     assert found.distance_s(0, found.nodes - 1).shape == ()
 
 
+@settings(deadline=None)
 @given(any_coordinates(), st.data())
 def test_relative_errors_agree_with_plain_loops(found: Coordinates, data: st.DataObject) -> None:
     entry = st.one_of(st.floats(1e-3, 10.0), st.just(0.0), st.just(math.nan))
@@ -185,6 +187,7 @@ def test_the_polish_ends_at_a_minimum_of_the_loss_it_names() -> None:
             assert slow_loss(position, height, rtt) > loss * (1.0 - 1e-6)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12))
 def test_descent_finds_the_minimum_of_any_well_formed_bowl(seed: int, size: int) -> None:
     rng = np.random.default_rng(seed)
@@ -249,9 +252,9 @@ def test_nodes_at_one_place_and_wild_ranges_are_no_trouble() -> None:
     assert np.isfinite(found.position).all()
 
 
-def defects_of(rtt: object, **settings: object) -> list[str]:
+def defects_of(rtt: object, **chosen: object) -> list[str]:
     with pytest.raises(InvalidInput) as caught:
-        fit_coordinates(rtt, rng=np.random.default_rng(0), **settings)
+        fit_coordinates(rtt, rng=np.random.default_rng(0), **chosen)
     return [str(defect) for defect in caught.value.defects]
 
 

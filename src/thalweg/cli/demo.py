@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from thalweg.cli.output import Format, FormatOption, print_json
+from thalweg.cli.output import Format, FormatOption, print_json, print_plan
 
 
 def demo(format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the name of the option
@@ -20,8 +20,8 @@ def demo(format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the name 
         return
     estimate = plan.estimate
     typer.echo(f"{len(app.operators)} operators of {app.name} on {net!r}\n")
-    typer.echo(f"{plan}\n")
-    typer.echo(f"{plan.explain()}\n")
+    print_plan(plan)
+    typer.echo(f"\n{plan.explain()}\n")
     typer.echo(f"independent checker: {len(violations)} violations")
     typer.echo(
         f"aggregate latency {estimate.aggregate_latency_s:.3f} s over "

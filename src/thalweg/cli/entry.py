@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 
-import click
 import typer
 
 from thalweg.cli.coordinates import coordinates
@@ -43,17 +42,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code, raises nothing."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = app(words, prog_name="thalweg", standalone_mode=False)
-        sys.stdout.flush()
+        app(words, prog_name="thalweg")
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else int(left.code is not None)
     except InvalidInput as error:
         return report_problems(error, as_json=_wants_json(words))
     except ThalwegError as error:
         say(f"error: {error}")
         return 2
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         say("interrupted")
         return 130
     except BrokenPipeError:
@@ -62,7 +59,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         return _report_own_error(error)
-    return code if isinstance(code, int) else 0
+    return 0
 
 
 def _wants_json(words: Sequence[str]) -> bool:

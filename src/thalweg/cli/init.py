@@ -20,7 +20,10 @@ def init(
     from thalweg.model import Application, Network
     from thalweg.scenarios import small_city, small_taxi
 
-    files: dict[Path, Application | Network] = {folder / "app.yaml": small_taxi(), folder / "network.yaml": small_city()}
+    files: dict[Path, Application | Network] = {
+        folder / "app.yaml": small_taxi(),
+        folder / "network.yaml": small_city(),
+    }
     defects = Defects()
     defects.require(
         folder.is_dir() or not folder.exists(), str(folder), "a file", "a folder, or nothing yet"

@@ -15,6 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from thalweg.errors import InvalidInput
+    from thalweg.model import Plan
 
 
 class Format(StrEnum):
@@ -55,6 +56,13 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[str]], title: str 
     from thalweg.model.table import format_table
 
     typer.echo("\n".join(part for part in (title, format_table(names, rows)) if part))
+
+
+def print_plan(plan: Plan) -> None:
+    """Print a plan for people."""
+    print_table(*plan.table(), title=plan.headline)
+    for violation in plan.violations:
+        typer.echo(str(violation))
 
 
 def report_problems(error: InvalidInput, *, as_json: bool) -> int:

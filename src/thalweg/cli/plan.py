@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem
-from thalweg.cli.output import Format, FormatOption, progress, say
+from thalweg.cli.output import Format, FormatOption, print_plan, progress, say
 from thalweg.planning import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def plan(
         Path | None, typer.Option("--output", "-o", help="Also save the plan here (JSON or YAML).")
     ] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
-) -> int:
+) -> None:
     """Plan where each operator runs. Exit code 3 means that the plan is not feasible."""
     import thalweg
     from thalweg.files.load import load_plan
@@ -53,11 +53,15 @@ def plan(
             **_read_options(option or []),
         )
         _require_honest(found, problem)
-    typer.echo(found.to_json() if format is Format.JSON else str(found))
+    if format is Format.JSON:
+        typer.echo(found.to_json())
+    else:
+        print_plan(found)
     if output is not None:
         save(found, output)
         say(f"wrote {output}")
-    return 0 if found.feasible else NOT_FEASIBLE
+    if not found.feasible:
+        raise typer.Exit(NOT_FEASIBLE)
 
 
 def _read_options(pairs: list[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, Field
 
 from thalweg.files.fields import (
+    Chance,
     Flag,
     MayLack,
     Name,
@@ -104,7 +105,7 @@ class StreamEntry(Entry):
 
     source: Name = Field(description="The operator that puts the events out.")
     target: Name = Field(description="The operator that takes them in.")
-    probability: Ratio = Field(1.0, description="The chance that an event goes along here.")
+    probability: Chance = Field(1.0, description="The chance that an event goes along here.")
 
 
 class LimitsEntry(Entry):

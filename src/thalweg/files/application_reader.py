@@ -17,6 +17,7 @@ from thalweg.files.application_document import (
     WindowEntry,
 )
 from thalweg.files.kinds import require_kind
+from thalweg.files.quantities import write_quantity
 from thalweg.files.validation import (
     Hints,
     as_written,
@@ -38,6 +39,7 @@ from thalweg.model import (
     Window,
 )
 from thalweg.model.names import is_name
+from thalweg.units import BANDWIDTH
 
 
 def read_application(data: object) -> Application:
@@ -52,6 +54,8 @@ def read_application(data: object) -> Application:
         defects.absorb(InvalidInput(verdict.defects))
     operators = read_items(defects, verdict, data, "operators", OperatorEntry, _operator)
     streams = read_items(defects, verdict, data, "streams", StreamEntry, _stream)
+    if isinstance(data, Mapping) and "limits" in data and verdict.is_sound("limits"):
+        _check_limits(defects, LimitsEntry.model_validate(data["limits"]))
     application = _check_graph(defects, data, operators, streams, verdict.document)
     try:
         defects.raise_if_any()
@@ -97,6 +101,12 @@ def _pin(entry: PinEntry) -> Pin:
 
 def _stream(entry: StreamEntry) -> Stream:
     return Stream(source=entry.source, target=entry.target, probability=entry.probability)
+
+
+def _check_limits(defects: Defects, limits: LimitsEntry) -> None:
+    if limits.uplink is not None and limits.uplink_least > limits.uplink:
+        rule = f"at most the uplink, {write_quantity(limits.uplink, BANDWIDTH)}"
+        defects.add("limits.uplink_least", limits.uplink_least, rule)
 
 
 def _limits(entry: LimitsEntry | None) -> Limits:

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from thalweg.errors import Defects
 
 
-def require_connected(defects: Defects, names: tuple[str, ...], ends: Iterable[tuple[int, int]]) -> None:
+def require_connected(
+    defects: Defects, names: tuple[str, ...], ends: Iterable[tuple[int, int]]
+) -> None:
     """Remember a defect for each site outside the largest group of sites that links join.
 
     Of two groups of the same size, the one with the last site counts as the network, because

@@ -17,7 +17,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from thalweg.errors import Defect, InvalidInput, nearest
-from thalweg.model.names import LONGEST_NAME, NAME_RULE, is_name
+from thalweg.model.names import LONGEST_NAME, NAME_RULE, is_name, name_hint
 
 FORMAT_VERSION = 1
 TIERS = ("edge", "fog", "cloud")
@@ -95,7 +95,7 @@ def _version() -> FieldKind:
         if type(value) is int:
             hint = f"this Thalweg reads version {FORMAT_VERSION} only"
         else:
-            hint = f'write "thalweg: {FORMAT_VERSION}" as the first line'
+            hint = f"begin the file with thalweg: {FORMAT_VERSION}"
         refuse(value, rule, hint)
 
     return FieldKind(read, rule, {"const": FORMAT_VERSION})
@@ -105,12 +105,8 @@ def _name() -> FieldKind:
     def read(value: object) -> str:
         if isinstance(value, str) and is_name(value):
             return value
-        hint = ""
-        if isinstance(value, str):
-            hint = "a name is never a path" if "/" in value else ""
-        elif value is not None and not isinstance(value, (dict, list)):
-            hint = "put it in quotes"
-        refuse(value, NAME_RULE, hint)
+        is_bare = not isinstance(value, (str, dict, list, NoneType))
+        refuse(value, NAME_RULE, "put it in quotes" if is_bare else name_hint(value))
 
     return FieldKind(read, NAME_RULE, _NAME_SCHEMA)
 
@@ -121,8 +117,9 @@ def _node_name() -> FieldKind:
     def read(value: object) -> str:
         if isinstance(value, str) and all(is_name(part) for part in value.split("/", maxsplit=1)):
             return value
-        hint = "" if isinstance(value, str) or value is None else "put it in quotes"
-        refuse(value, rule, hint)
+        is_bare = not isinstance(value, (str, dict, list, NoneType))
+        hint = 'its site, "/" and its name there' if isinstance(value, str) else ""
+        refuse(value, rule, "put it in quotes" if is_bare else hint)
 
     pattern = f"^{_NO_DOUBLE_DOT}{_NAME_PATTERN}(/{_NAME_PATTERN})?$"
     return FieldKind(read, rule, {"type": "string", "pattern": pattern})
@@ -166,8 +163,10 @@ def _flag() -> FieldKind:
     return FieldKind(read, rule, {"type": "boolean"})
 
 
-def _ratio() -> FieldKind:
-    rule = 'a number from 0 to 1e9, such as 0.4 or "40 %"'
+def _ratio(*, chance: bool = False) -> FieldKind:
+    bounds = "above 0 and at most 1" if chance else "from 0 to 1e9"
+    rule = f'a number {bounds}, such as 0.4 or "40 %"'
+    most = 1.0 if chance else _LARGEST_RATIO
 
     def read(value: object) -> float:
         number = math.nan
@@ -176,12 +175,13 @@ def _ratio() -> FieldKind:
         elif isinstance(value, str) and len(value) <= _LONGEST_RATIO:
             percent = _PERCENT.fullmatch(value.strip())
             number = float(percent[1]) / 100 if percent else math.nan
-        if 0 <= number <= _LARGEST_RATIO:
+        if 0 <= number <= most and not (chance and number == 0):
             return number
         refuse(value, rule, _ratio_hint(value))
 
     percent_text = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s?%$", "examples": ["40 %"]}
-    number_schema = {"type": "number", "minimum": 0, "maximum": _LARGEST_RATIO}
+    least = "exclusiveMinimum" if chance else "minimum"
+    number_schema = {"type": "number", least: 0, "maximum": most}
     return FieldKind(read, rule, {"anyOf": [number_schema, percent_text]})
 
 
@@ -191,7 +191,7 @@ def _ratio_hint(value: object) -> str:
     try:
         float(value[:_LONGEST_RATIO])
     except ValueError:
-        return "it is a ratio, so it has no unit"
+        return "write one plain number, without a unit"
     return "write it without quotes"
 
 
@@ -236,3 +236,4 @@ NodeName = Annotated[str, _node_name()]
 TierName = Annotated[str, choice(TIERS)]
 Flag = Annotated[bool, _flag()]
 Ratio = Annotated[float, _ratio()]
+Chance = Annotated[float, _ratio(chance=True)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from thalweg.errors import Defects, InvalidInput, nearest
+from thalweg.errors import Defect, Defects, InvalidInput, nearest
+from thalweg.files.json_reader import read_json
 from thalweg.model.names import require_name
 from thalweg.units import BANDWIDTH, format_quantity, parse_quantity
 
@@ -22,6 +24,7 @@ MOST_LINKS = 1_000_000
 MOST_DIMENSIONS = 16
 
 _VERSION = 1
+_MOST_BYTES = 64 * 1024
 _UNLIMITED = "unlimited"
 _FIELDS: dict[str, tuple[str, ...]] = {
     "mesh": (),
@@ -83,25 +86,48 @@ class Contents:
 
 def read_contents(folder: Path) -> Contents:
     """What the folder says it holds; raises `InvalidInput` with all that is wrong with that."""
-    from thalweg.files.text import read_document
-
-    document = read_document(folder / FILE)
+    file = folder / FILE
+    # Not by way of `text`: that loads PyYAML, which takes longer than reading a large network.
+    data, outline = read_json(_read_text(file), str(file))
     try:
-        return _contents(document.data)
+        return _contents(data)
     except InvalidInput as error:
-        raise error.in_file(document.file, document.line_of) from None
+        raise error.in_file(str(file), outline.line_of) from None
+
+
+def _read_text(file: Path) -> str:
+    value: object = None
+    rule, hint = "an existing file", "a folder with a network has it; is this one?"
+    try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
+            value, rule, hint = "a folder, pipe or device", "a regular file", ""
+        elif status.st_size > _MOST_BYTES:
+            value, rule, hint = f"{status.st_size} bytes", f"at most {_MOST_BYTES} bytes", ""
+        else:
+            with file.open("rb") as opened:
+                return opened.read(_MOST_BYTES).decode("utf-8")
+    except FileNotFoundError:
+        pass
+    except UnicodeDecodeError:
+        value, rule, hint = "other bytes", "UTF-8 text", ""
+    except (OSError, ValueError) as error:
+        value, rule, hint = str(error), "a file that can be read", ""
+    raise InvalidInput([Defect(file=str(file), path="", value=value, rule=rule, hint=hint)])
 
 
 def _contents(data: object) -> Contents:
     defects = Defects()
-    fields = data if isinstance(data, Mapping) else {}
+    fields: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
     defects.require(fields is data, "", data, "a mapping that describes a network folder")
-    version, shape = fields.get("thalweg"), fields.get("shape")
+    version: object = fields.get("thalweg")
+    shape: Any = fields.get("shape")
     is_version = type(version) is int and version == _VERSION
     defects.require(is_version, "thalweg", version, f"the version of the format, {_VERSION}")
     is_shape = isinstance(shape, str) and shape in SHAPES
-    hint = nearest(shape, SHAPES) if isinstance(shape, str) else ""
-    defects.require(is_shape, "shape", shape, "mesh, links, tree or coordinates", hint)
+    if not is_shape:
+        hint = nearest(shape, SHAPES) if isinstance(shape, str) else ""
+        defects.add("shape", shape, "mesh, links, tree or coordinates", hint)
     defects.raise_if_any()
     known = (*_COMMON, *_FIELDS[shape])
     for name in fields:
@@ -110,10 +136,10 @@ def _contents(data: object) -> Contents:
             defects.add(name, fields[name], rule, hint)
     defects.raise_if_any()
     return Contents(
-        name=fields.get("network"),
+        name=fields.get("network"),  # type: ignore[arg-type]
         shape=shape,
         bandwidth_bps=_bandwidth(fields.get("bandwidth")) if "bandwidth" in known else 0.0,
-        **{name: fields.get(name) for name in known if name in _COUNTS},
+        **{name: fields.get(name) for name in known if name in _COUNTS},  # type: ignore[arg-type]
     )
 
 

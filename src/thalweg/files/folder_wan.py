@@ -142,9 +142,7 @@ def _tree(columns: Mapping[str, Values]) -> TreeWan:
         raise error.in_file(TREE.file) from None
 
 
-def _coordinates(
-    contents: Contents, tables: Mapping[str, Mapping[str, Values]]
-) -> CoordinateWan:
+def _coordinates(contents: Contents, tables: Mapping[str, Mapping[str, Values]]) -> CoordinateWan:
     table = coordinates_table(contents.dimensions)
     columns = [np.asarray(tables[table.file][column.name]) for column in table.columns]
     links, taken = np.empty(0, dtype=np.int64), np.empty(0)

@@ -63,8 +63,8 @@ def read_back(text: str, name: str, read: Callable[[object], Loaded]) -> Loaded:
     """What a file of this name with this text would be loaded as."""
     from thalweg.files.text import parse_document
 
-    kind = "json" if name.lower().endswith(".json") else "yaml"
-    document = parse_document(text, file=name, format=kind)
+    is_json = name.lower().endswith(".json")
+    document = parse_document(text, file=name, format="json" if is_json else "yaml")
     return _read(document.data, document.file, document.line_of, read)
 
 

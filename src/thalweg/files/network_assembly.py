@@ -70,7 +70,7 @@ def assemble_network(document: NetworkDocument) -> Network:
     figures = {name: np.repeat(getattr(compact, name), counts) for name in _NODE_FIGURES}
     return replace(
         compact,
-        **figures,
+        **figures,  # type: ignore[arg-type]
         site_parent=parent,
         wan=compact.wan if wan is None else wan,
         node_names=_node_names(nodes),

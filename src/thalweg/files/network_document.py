@@ -47,7 +47,8 @@ class NodeEntry(Entry):
     )
     lan_latency: Duration = Field(0.0, description="One way, to the site's gateway.")
     lan_bandwidth: MayLack[LinkCapacity] = Field(
-        None, description="To the site's gateway, shared by both directions; unlimited if not given."
+        None,
+        description="To the site's gateway, shared by both directions; unlimited if not given.",
     )
     lan_available: MayLack[LinkCapacity] = Field(
         None, description="Bandwidth to the gateway that nobody uses yet."

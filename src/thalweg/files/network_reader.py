@@ -97,7 +97,7 @@ def _check_node(defects: Defects, path: str, node: NodeEntry) -> None:
 def _require_own_names(defects: Defects, nodes: list[NodeEntry]) -> None:
     """No two nodes of a site have one name; counted nodes are compared without listing them."""
     single: dict[str, int] = {}
-    numbered: dict[str, dict[int, int]] = {}
+    numbered: dict[str, dict[float, int]] = {}
     counted: dict[str, tuple[int, int]] = {}
     for position, node in enumerate(nodes):
         if node.name is None:
@@ -178,9 +178,16 @@ def _check_mesh(defects: Defects, mesh: MeshEntry, site_count: int) -> None:
     for name in ("latency", "bandwidth", "bandwidth_available"):
         figures = getattr(mesh, name)
         if isinstance(figures, np.ndarray) and len(figures) != site_count:
-            size, rule = len(figures), f"{site_count} × {site_count}, as there are {site_count} sites"
+            size, rule = (
+                len(figures),
+                f"{site_count} × {site_count}, as there are {site_count} sites",
+            )
             defects.add(f"mesh.{name}", f"{size} × {size}", rule)
             fits = False
+    if fits:
+        rule = "0 s, as a site is at no distance from itself"
+        for site in np.flatnonzero(np.diagonal(mesh.latency)).tolist():
+            defects.add(f"mesh.latency[{site}][{site}]", None, rule)
     if not fits or mesh.bandwidth_available is None:
         return
     shape = (site_count, site_count)
@@ -230,12 +237,11 @@ def _check_references(defects: Defects, data: Mapping[str, object]) -> None:
     for position, item in enumerate(list_of(data.get("coordinates"), "taken") or []):
         for end in ("a", "b"):
             is_site(item, f"coordinates.taken[{position}].", end)
-    links = [
-        (position, item)
-        for position, item in enumerate(list_of(data, "links") or [])
-        # Both ends are asked, so that both are reported.
-        if all([is_site(item, f"links[{position}].", end) for end in ("a", "b")])
-    ]
+    links = []
+    for position, item in enumerate(list_of(data, "links") or []):
+        known_ends = [is_site(item, f"links[{position}].", end) for end in ("a", "b")]
+        if all(known_ends):
+            links.append((position, item))
     if defects:
         _check_stand_ins(defects, [str(name) for name in names], links)
 

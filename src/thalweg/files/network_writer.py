@@ -69,7 +69,9 @@ def _nodes(network: Network, site: int) -> list[dict[str, Any]]:
         while (
             base is not None
             and after < end
-            and (network.node_names is None or network.node_names[after] == f"{base}-{after - first}")
+            and (
+                network.node_names is None or network.node_names[after] == f"{base}-{after - first}"
+            )
             and _figures(network, after) == figures
         ):
             after += 1
@@ -183,8 +185,10 @@ def _link(
 
 
 def _mesh(wan: MeshWan) -> dict[str, Any]:
+    # The diagonal means nothing: a site is at no distance from itself.
+    latency = np.where(np.eye(wan.site_count, dtype=bool), 0.0, wan.latency).tolist()
     data: dict[str, Any] = {
-        "latency": [[write_quantity(v, DURATION) for v in row] for row in wan.latency.tolist()],
+        "latency": [[write_quantity(value, DURATION) for value in row] for row in latency],
         "bandwidth": _one_or_all(wan.bandwidth),
     }
     if not np.array_equal(wan.available, wan.bandwidth):

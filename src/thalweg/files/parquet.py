@@ -19,10 +19,18 @@ from typing import NoReturn
 from thalweg.errors import Defect, Defects, InvalidInput
 from thalweg.files.folder_contents import FILE, read_contents
 from thalweg.files.folder_tables import expected_tables, put_together, take_apart
-from thalweg.files.folder_wan import wan_tables
 from thalweg.files.parquet_table import read_table, write_table
-from thalweg.files.tables import LINKS, MESH, NODES, SITES, TAKEN, TREE, Values, check_values
-from thalweg.files.tables import coordinates_table
+from thalweg.files.tables import (
+    LINKS,
+    MESH,
+    NODES,
+    SITES,
+    TAKEN,
+    TREE,
+    Values,
+    check_values,
+    coordinates_table,
+)
 from thalweg.model import Network
 
 _KNOWN_FILES = frozenset(

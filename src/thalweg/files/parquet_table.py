@@ -53,7 +53,10 @@ def read_table(folder: Path, table: Table, rows: int, site_count: int) -> dict[s
 def write_table(folder: Path, table: Table, values: Mapping[str, Values]) -> None:
     """Write the columns that there are values for."""
     columns = [column for column in (*table.columns, *table.optional) if column.name in values]
-    arrow = pa.table({column.name: _arrow(values[column.name], column) for column in columns})
+    arrow = pa.Table.from_arrays(
+        [_arrow(values[column.name], column) for column in columns],
+        names=[column.name for column in columns],
+    )
     # Dictionaries make constant columns small; uncompressed, the rest is read fastest.
     pq.write_table(
         arrow,
@@ -99,11 +102,13 @@ def _require_size(metadata: Any, rows: int, columns: int) -> None:
     if metadata.num_rows != rows:
         _refuse(f"{metadata.num_rows} rows", f"{rows} rows, as network.json says")
     most = _SMALL_FILE_BYTES + rows * columns * _MOST_BYTES_PER_VALUE
-    size = sum(
-        abs(metadata.row_group(k).total_byte_size) for k in range(metadata.num_row_groups)
-    )
+    size = sum(abs(metadata.row_group(k).total_byte_size) for k in range(metadata.num_row_groups))
     if size > most:
         _refuse(f"{size} bytes", f"at most {most} bytes for {rows} rows")
+
+
+# Buffers are handed over as they are: `pa.array` and `to_numpy` would load pandas, which takes
+# longer than reading a large network.
 
 
 def _values(chunks: Any, column: Column) -> Values:
@@ -111,11 +116,25 @@ def _values(chunks: Any, column: Column) -> Values:
         return _texts(chunks, column)
     if chunks.null_count and not column.may_be_null:
         _refuse("an empty value", "a value in every row", path=column.name)
-    array = chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
-    if column.may_be_null and np.isnan(array.drop_null().to_numpy(zero_copy_only=False)).any():
+    parts = [_numbers(chunk, column) for chunk in chunks.chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, _type(column)), *parts])
+
+
+def _numbers(chunk: Any, column: Column) -> Array:
+    is_given, numbers = chunk.buffers()
+    kind = np.dtype(_type(column))
+    if numbers is None:
+        return np.empty(0, kind)
+    found: Array = np.frombuffer(numbers, kind, len(chunk), chunk.offset * kind.itemsize)
+    if not chunk.null_count:
+        if column.may_be_null and np.isnan(found).any():
+            _refuse("NaN", "a number, or an empty value", path=column.name)
+        return found
+    bits = np.unpackbits(np.frombuffer(is_given, np.uint8), bitorder="little")
+    given = bits[chunk.offset : chunk.offset + len(chunk)].astype(bool)
+    if np.isnan(found[given]).any():
         _refuse("NaN", "a number, or an empty value", path=column.name)
-    found: Array = array.to_numpy(zero_copy_only=False)
-    return found
+    return np.where(given, found, np.nan)
 
 
 def _texts(chunks: Any, column: Column) -> list[str]:
@@ -123,18 +142,30 @@ def _texts(chunks: Any, column: Column) -> list[str]:
     for chunk in chunks.chunks:
         if chunk.null_count or chunk.dictionary.null_count:
             _refuse("an empty value", "a value in every row", path=column.name)
-        words = chunk.dictionary.to_pylist()
-        found += [words[k] for k in chunk.indices.to_numpy(zero_copy_only=False).tolist()]
+        words, places = chunk.dictionary.to_pylist(), chunk.indices
+        if len(chunk):
+            at = np.frombuffer(places.buffers()[1], np.int32, len(chunk), places.offset * 4)
+            found += [words[k] for k in at.tolist()]
     return found
 
 
 def _arrow(values: Values, column: Column) -> Any:
     if isinstance(values, list):
-        return pa.array(values, type=pa.string())
-    kind = pa.float64() if column.sort == "figure" else pa.int32()
+        # Names and tiers are ASCII, so a character is a byte.
+        ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer("".join(values).encode("ascii"))]
+        return pa.Array.from_buffers(pa.string(), len(values), buffers)
     # Shared and repeated figures have no memory of their own in the order that Arrow needs.
-    plain = np.ascontiguousarray(values)
-    return pa.array(plain, type=kind, mask=np.isnan(plain) if column.may_be_null else None)
+    plain = np.ascontiguousarray(values, dtype=_type(column))
+    is_given = None
+    if column.may_be_null:
+        is_given = pa.py_buffer(np.packbits(~np.isnan(plain), bitorder="little"))
+    kind = pa.float64() if column.sort == "figure" else pa.int32()
+    return pa.Array.from_buffers(kind, len(plain), [is_given, pa.py_buffer(plain)])
+
+
+def _type(column: Column) -> type[np.generic]:
+    return np.float64 if column.sort == "figure" else np.int32
 
 
 def _refuse(value: object, rule: str, path: str = "") -> NoReturn:

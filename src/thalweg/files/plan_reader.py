@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
-from thalweg.errors import Defects, InvalidInput
+from thalweg.errors import Defects, InvalidInput, nearest
 from thalweg.files.kinds import require_kind
 from thalweg.files.plan_document import InstanceEntry, PlanDocument
 from thalweg.files.validation import as_written, validate
@@ -34,13 +34,21 @@ def read_plan(data: object) -> Plan:
 def _check_verdict(defects: Defects, document: PlanDocument) -> None:
     count = len(document.violations)
     agrees = document.feasible == (count == 0)
-    rule = "true, as no constraint is violated" if count == 0 else "false, as constraints are violated"
+    rule = (
+        "true, as no constraint is violated" if count == 0 else "false, as constraints are violated"
+    )
     hint = "" if count == 0 else f"violations lists {count}"
     defects.require(agrees, "feasible", document.feasible, rule, hint)
 
 
 def _check_placement(defects: Defects, document: PlanDocument) -> None:
     """Nobody runs twice for the same events, and every row agrees with the rest of the plan."""
+    placed = dict.fromkeys(row.operator for row in document.placement)
+    defects.require(bool(placed), "placement", "no instances", "at least one instance")
+    for position, reason in enumerate(document.reasons):
+        if reason.operator not in placed:
+            path, rule = f"reasons[{position}].operator", "an operator of the placement"
+            defects.add(path, reason.operator, rule, nearest(reason.operator, placed))
     why = {reason.operator: reason.why for reason in document.reasons}
     first: dict[tuple[str, str | None], int] = {}
     tiers: dict[str, tuple[int, str]] = {}

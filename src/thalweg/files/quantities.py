@@ -80,9 +80,7 @@ def signed(dimension: Dimension) -> FieldKind:
         try:
             amount = parse_quantity(size, dimension)
         except InvalidInput as error:
-            raise InvalidInput(
-                replace(d, value=value, rule=rule) for d in error.defects
-            ) from None
+            raise InvalidInput(replace(d, value=value, rule=rule) for d in error.defects) from None
         return -amount if negative else amount
 
     schema = _schema(dimension, "", [dimension.example, f"-{dimension.example}"], sign="-?")
@@ -181,9 +179,7 @@ def _read_each(values: list[Any], read: Callable[[Any], Any]) -> list[Any]:
     return found
 
 
-def _schema(
-    dimension: Dimension, word: str, examples: list[str], sign: str = ""
-) -> dict[str, Any]:
+def _schema(dimension: Dimension, word: str, examples: list[str], sign: str = "") -> dict[str, Any]:
     units = "|".join(re.escape(unit) for unit in dimension.units)
     number = _NUMBER_PATTERN if not sign else f"{sign}{_NUMBER_PATTERN.removeprefix('[+]?')}"
     return {
@@ -208,8 +204,6 @@ LinkCapacities = Annotated[
 ]
 
 SignedLength = Annotated[float, signed(LENGTH)]
-Position = Annotated[
-    tuple[float, ...], several(signed(DURATION), "durations", MOST_COORDINATES)
-]
+Position = Annotated[tuple[float, ...], several(signed(DURATION), "durations", MOST_COORDINATES)]
 DurationMatrix = Annotated[Matrix, matrix(quantity(DURATION), "durations")]
 CapacityMatrix = Annotated[Matrix | float, matrix_or_one(capacity(BANDWIDTH), "bandwidths")]

@@ -19,6 +19,6 @@ class Generator(GenerateJsonSchema):
             return {k: v for k, v in described.items() if k != "default"}
         return described
 
-    def field_title_should_be_set(self, schema: object) -> bool:
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - pydantic's
         """Names of fields are titles enough."""
         return False

@@ -131,9 +131,7 @@ TAKEN = Table(
 
 def coordinates_table(dimensions: int) -> Table:
     """The table of positions with so many coordinates."""
-    position = tuple(
-        _figure(f"position_{k}_s", DURATION, signed=True) for k in range(dimensions)
-    )
+    position = tuple(_figure(f"position_{k}_s", DURATION, signed=True) for k in range(dimensions))
     return Table("coordinates.parquet", (*position, _figure("height_s", DURATION)))
 
 

@@ -61,7 +61,9 @@ def validate(entry: type[Checked], data: object) -> Verdict[Checked]:
         return Verdict(entry.model_validate(data), (), frozenset())
     except ValidationError as error:
         problems = error.errors(include_url=False)
-    broken = {problem["loc"][:end] for problem in problems for end in range(len(problem["loc"]) + 1)}
+    broken = {
+        problem["loc"][:end] for problem in problems for end in range(len(problem["loc"]) + 1)
+    }
     # Hints take time, so there are no more of them than anybody would read.
     told = islice(_tell_all(entry, problems), MOST_DEFECTS + 1)
     return Verdict(None, tuple(told), frozenset(broken))

@@ -29,16 +29,14 @@ def write_yaml(data: dict[str, Any]) -> str:
 def _mapping(data: dict[str, Any], indent: str, *, top: bool = False) -> Iterator[str]:
     for key, value in data.items():
         name = f"{indent}{_flow(key)}:"
-        if not isinstance(value, (dict, list)) or not value or _is_row(value):
-            yield f"{name} {_flow(value)}"
-        elif isinstance(value, list) and (top or not _fits(value, name)):
-            yield name
-            yield from _items(value, f"{indent}  ")
-        elif _fits(value, name):
-            yield f"{name} {_flow(value)}"
-        else:
+        if isinstance(value, dict) and value and not _fits(value, name):
             yield name
             yield from _mapping(value, f"{indent}  ")
+        elif _has_items(value) and (top or not _fits(value, name)):
+            yield name
+            yield from _items(value, f"{indent}  ")
+        else:
+            yield f"{name} {_flow(value)}"
 
 
 def _items(values: list[Any], indent: str) -> Iterator[str]:
@@ -51,9 +49,9 @@ def _items(values: list[Any], indent: str) -> Iterator[str]:
         yield from lines
 
 
-def _is_row(value: object) -> bool:
-    """A list of single values stays on one line, however long: it is the row of a matrix."""
-    return isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value)
+def _has_items(value: object) -> bool:
+    """Whether a list has entries of their own; the row of a matrix stays on one line."""
+    return isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value)
 
 
 def _fits(value: object, before: str) -> bool:

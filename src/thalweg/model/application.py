@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -18,6 +19,9 @@ from thalweg.model.names import require_name, require_unique
 from thalweg.model.operator import Operator
 
 Kind = Literal["source", "transform", "sink"]
+
+_MOST_CYCLES = 20
+_LONGEST_SHOWN = 76
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,8 @@ class Stream:
             end = getattr(self, name)
             defects.require(isinstance(end, str), name, end, "the name of an operator")
         in_range = _is_number(self.probability) and 0 < self.probability <= 1
-        defects.require(in_range, "probability", self.probability, "a number in (0, 1]")
+        rule = "a number above 0 and at most 1"
+        defects.require(in_range, "probability", self.probability, rule)
         defects.raise_if_any()
 
 
@@ -61,6 +66,9 @@ class Limits:
         for name in ("response_time_s", "uplink_bps", "uplink_least_bps", "usage"):
             value = getattr(self, name)
             defects.require(_is_number(value) and value >= 0, name, value, "a number >= 0")
+        if not defects and self.uplink_least_bps > self.uplink_bps:
+            rule = f"at most uplink_bps, {self.uplink_bps:g}"
+            defects.add("uplink_least_bps", self.uplink_least_bps, rule)
         defects.raise_if_any()
 
 
@@ -164,9 +172,13 @@ def _is_number(value: object) -> bool:
 
 def _require_ends(defects: Defects, operators: Sequence[Operator]) -> None:
     kinds = [operator.kind for operator in operators]
-    for kind in ("source", "sink"):
+    for kind, role in (("source", "where events are born"), ("sink", "where events end")):
         defects.require(
-            kind in kinds, "operators", f"no {kind}", f"at least one operator of kind {kind}"
+            kind in kinds,
+            "operators",
+            f"no {kind}",
+            f"at least one operator of kind {kind}",
+            f"a {kind} is {role}",
         )
 
 
@@ -204,16 +216,22 @@ def _require_known_ends(defects: Defects, app: Application) -> None:
 
 
 def _require_no_cycle(defects: Defects, app: Application) -> None:
-    try:
-        _ = app.graph
-    except CycleFound as found:
-        names = [app.operators[vertex].name for vertex in found.cycle]
-        defects.add(
-            "streams",
-            " → ".join(names if len(names) <= 12 else [*names[:6], "…", *names[-5:]]),
-            "a graph without cycles",
-            "take out one of these streams",
-        )
+    """Remember cycles that share no stream, so that each of them needs a cut of its own."""
+    ends = [(app.index[stream.source], app.index[stream.target]) for stream in app.streams]
+    for _ in range(_MOST_CYCLES):
+        try:
+            build_graph(len(app.operators), [s for s, _ in ends], [t for _, t in ends])
+            return
+        except CycleFound as found:
+            cycle = found.cycle
+        names = [app.operators[vertex].name for vertex in cycle]
+        shown = " → ".join(names if len(names) <= 12 else [*names[:6], "…", *names[-5:]])
+        value, hint = shown, "take out one of these streams"
+        if len(shown) > _LONGEST_SHOWN:
+            value, hint = f"a cycle of {len(names) - 1}", f"take out one of the streams {shown}"
+        defects.add("streams", value, "a graph without cycles", hint)
+        cut = set(pairwise(cycle))
+        ends = [end for end in ends if end not in cut]
 
 
 def _require_connected(defects: Defects, app: Application) -> None:

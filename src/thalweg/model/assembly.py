@@ -130,6 +130,7 @@ def _require_sites(defects: Defects, sites: Sequence[Site]) -> None:
         not sites or any(site.nodes for site in sites), "sites", "no nodes", "at least one node"
     )
     names = [site.name for site in sites]
+    known = set(names)
     require_unique(defects, "sites", names)
     for position, site in enumerate(sites):
         path = f"sites[{position}]"
@@ -138,7 +139,7 @@ def _require_sites(defects: Defects, sites: Sequence[Site]) -> None:
             defects.add(
                 f"{path}.tier", site.tier, "edge, fog or cloud", nearest(str(site.tier), _TIERS)
             )
-        if site.parent is not None and site.parent not in names:
+        if site.parent is not None and site.parent not in known:
             defects.add(
                 f"{path}.parent", site.parent, "the name of a site", nearest(site.parent, names)
             )

@@ -125,7 +125,7 @@ def build_graph(size: int, source: npt.ArrayLike, target: npt.ArrayLike) -> Grap
     first = np.searchsorted(sources[by_source], np.arange(size + 1))
     missing = np.bincount(targets, minlength=size)
     level = np.full(size, -1, dtype=np.int32)
-    ready = np.flatnonzero(missing == 0)
+    ready: Index = np.flatnonzero(missing == 0).astype(np.int32)
     depth = 0
     while ready.size:
         level[ready] = depth
@@ -133,8 +133,7 @@ def build_graph(size: int, source: npt.ArrayLike, target: npt.ArrayLike) -> Grap
         leaving = concatenated_ranges(first[ready], first[ready + 1])
         reached = targets[by_source[leaving]]
         np.subtract.at(missing, reached, 1)
-        reached = np.unique(reached)
-        ready = reached[missing[reached] == 0]
+        ready = distinct(reached[missing[reached] == 0])
     if (level < 0).any():
         raise CycleFound(_find_cycle(level < 0, sources, targets))
     return Graph(size, sources, targets, level)
@@ -150,6 +149,12 @@ def _group_edges(level: Index, end: Index, depth: int) -> list[Level]:
         vertices, starts = np.unique(end[edges], return_index=True)
         groups.append(Level(vertices.astype(np.int32), edges, starts))
     return groups
+
+
+def distinct(indices: Index) -> Index:
+    """The indices ascending, each once; `np.unique` would load NumPy's masked arrays for that."""
+    ordered = np.sort(indices)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
 
 
 def concatenated_ranges(

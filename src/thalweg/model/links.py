@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from thalweg.errors import Defects
 from thalweg.model.figures import freeze, less, require_figures, require_no_more
-from thalweg.model.graph import Floats, Index
+from thalweg.model.graph import Floats, Index, distinct
 from thalweg.model.routes import RouteTable, shortest_routes
 from thalweg.model.wan import Links, Sites
 
@@ -55,7 +55,7 @@ class LinkWan:
     def _look_up(self, a: Sites, b: Sites, figure: str) -> Floats:
         starts, ends = np.broadcast_arrays(np.asarray(a), np.asarray(b))
         found = np.empty(starts.shape)
-        for site in np.unique(starts):
+        for site in distinct(starts.ravel()):
             at = starts == site
             table = self._table(int(site))
             if figure == "latency":

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from thalweg.errors import Defects
+from thalweg.errors import Defects, show_value
 
 LONGEST_NAME = 64
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_STRANGE = re.compile(r"[^A-Za-z0-9_.-]")
 NAME_RULE = (
     "a name of letters, digits, '_', '-' or '.', at most 64, starting with a letter or digit"
 )
@@ -24,10 +22,26 @@ def is_name(text: object) -> bool:
     return isinstance(text, str) and bool(_NAME.fullmatch(text)) and ".." not in text
 
 
+def name_hint(text: object) -> str:
+    """What keeps a text from being a name; nothing where it is one, or no text at all.
+
+    >>> name_hint("../etc"), name_hint("my taxi"), name_hint("_x")
+    ('a name is never a path', 'take out " "', 'it starts with "_"')
+    """
+    if not isinstance(text, str) or not text or is_name(text):
+        return ""
+    if "/" in text or "\\" in text:
+        return "a name is never a path"
+    if len(text) > LONGEST_NAME:
+        return f"it has {len(text)} characters"
+    if strange := list(dict.fromkeys(_STRANGE.findall(text))):
+        return f"take out {' and '.join(map(show_value, strange[:5]))}"
+    return "two dots in a row belong to paths" if ".." in text else f'it starts with "{text[0]}"'
+
+
 def require_name(defects: Defects, path: str, name: object) -> None:
     """Remember a defect unless `name` is a name."""
-    hint = "a name is never a path" if isinstance(name, str) and "/" in name else ""
-    defects.require(is_name(name), path, name, NAME_RULE, hint)
+    defects.require(is_name(name), path, name, NAME_RULE, name_hint(name))
 
 
 def require_unique(defects: Defects, path: str, names: list[str]) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from thalweg.errors import Defects
 from thalweg.model.figures import freeze, require_figures, require_no_more
-from thalweg.model.graph import Floats, Index
+from thalweg.model.graph import Floats, Index, distinct
 from thalweg.model.names import require_name, require_unique
 from thalweg.model.views import Link, Node, Site
 from thalweg.model.wan import Wan
@@ -160,7 +160,7 @@ class Network:
 
         −1 where no way leads to any.
         """
-        clouds = np.unique(self.node_site[self.cloud_nodes])
+        clouds = distinct(self.node_site[self.cloud_nodes])
         if not clouds.size:
             return np.full(self.site_count, -1, dtype=np.int32)
         sites = np.arange(self.site_count)

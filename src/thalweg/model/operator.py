@@ -7,7 +7,7 @@ from typing import Literal
 
 from thalweg.errors import Defects, nearest
 from thalweg.model.names import require_name
-from thalweg.units import DURATION, parse_quantity
+from thalweg.units import DURATION, format_quantity, parse_quantity
 
 _KINDS = ("source", "transform", "sink")
 _TIERS = ("edge", "fog", "cloud")
@@ -51,7 +51,8 @@ class TimeWindow:
         length_s = _seconds(defects, "length", length)
         slide_s = length_s if slide is None else _seconds(defects, "slide", slide)
         if length_s is not None and slide_s is not None and slide_s > length_s:
-            defects.add("slide", slide, "at most the window's length")
+            longest = format_quantity(length_s, DURATION)
+            defects.add("slide", slide, f"at most the window's length, {longest}")
         defects.raise_if_any()
         object.__setattr__(self, "length", length_s)
         object.__setattr__(self, "slide", slide_s)
@@ -70,8 +71,9 @@ class Pin:
 
     def __post_init__(self) -> None:
         defects = Defects()
-        given = [value for value in (self.node, self.site, self.tier) if value is not None]
-        defects.require(len(given) == 1, "", given, "exactly one of node, site and tier")
+        given = [name for name in ("node", "site", "tier") if getattr(self, name) is not None]
+        shown = " and ".join(given) or "none of them"
+        defects.require(len(given) == 1, "", shown, "exactly one of node, site and tier")
         if self.tier is not None and self.tier not in _TIERS:
             defects.add("tier", self.tier, "edge, fog or cloud", nearest(str(self.tier), _TIERS))
         if self.site is not None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from thalweg.errors import Defects
 from thalweg.model.figures import freeze
-from thalweg.model.graph import Index
+from thalweg.model.graph import Index, distinct
 from thalweg.model.problem import Problem
 
 
@@ -95,7 +95,7 @@ class Placement:
         net = problem.network
         nodes, at_node = np.unique(np.asarray(node), return_inverse=True)
         sites = np.asarray(origin)
-        origins = np.unique(sites[sites >= 0])
+        origins = distinct(sites[sites >= 0])
         at_origin = np.where(sites >= 0, np.searchsorted(origins, sites), -1)
         return cls(
             operator_names=tuple(o.name for o in problem.application.operators),

@@ -190,7 +190,8 @@ class Plan:
             cost = "" if reason.cost is None else f": {reason.cost_name} {reason.cost:.6g}"
             lines.append(f"{reason.why}{cost}")
             if reason.considered:
-                lines.append(f"considered {reason.considered} nodes")
+                nodes = "node" if reason.considered == 1 else "nodes"
+                lines.append(f"considered {reason.considered} {nodes}")
             if reason.runner_up is not None and reason.runner_up_cost is not None:
                 lines.append(f"next best: {reason.runner_up} at {reason.runner_up_cost:.6g}")
         return lines or ["no reason was recorded"]
@@ -202,17 +203,25 @@ class Plan:
             f"  {violation}" for violation in self.violations
         ]
 
-    def __str__(self) -> str:
-        rows = self._rows()
-        with_origin = any("origin" in row for row in rows)
-        names = ["operator", "node", "site", *(["origin"] if with_origin else []), "why"]
-        table = format_table(names, [[str(row.get(name, "")) for name in names] for row in rows])
-        head = (
+    @property
+    def headline(self) -> str:
+        """What was planned where by whom, and how good it is."""
+        return (
             f"{self.application} on {self.network} by {self.strategy}: "
             f"{self.objective_name} {self.objective:.6g}, "
             f"{'feasible' if self.feasible else 'NOT FEASIBLE'}"
         )
-        return "\n".join([head, table, *(str(violation) for violation in self.violations)])
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Names of the columns, and a row for each instance."""
+        rows = self._rows()
+        with_origin = any("origin" in row for row in rows)
+        names = ["operator", "node", "site", *(["origin"] if with_origin else []), "why"]
+        return names, [[str(row.get(name, "")) for name in names] for row in rows]
+
+    def __str__(self) -> str:
+        violations = [str(violation) for violation in self.violations]
+        return "\n".join([self.headline, format_table(*self.table()), *violations])
 
 
 def _finite(value: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from thalweg.errors import Defects, nearest
 from thalweg.model.application import Application
-from thalweg.model.graph import Floats, Index
+from thalweg.model.graph import Floats, Index, distinct
 from thalweg.model.network import Network, Tier
 from thalweg.model.operator import Pin
 
@@ -120,7 +120,7 @@ class Problem:
                 nodes = self.allowed_nodes(position)
                 if nodes is None:  # pragma: no cover - a source without a pin is never born
                     continue
-                at = np.unique(self.network.node_site[nodes])
+                at = distinct(self.network.node_site[nodes])
                 sites.append(at.astype(np.int32))
                 operators.append(np.full(at.shape, position, dtype=np.int32))
         return np.concatenate(operators), np.concatenate(sites)

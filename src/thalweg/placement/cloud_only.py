@@ -177,13 +177,17 @@ class _Search:
     ) -> Reason:
         pin = self.problem.application.operators[operator].pin
         count = choice.nodes.size
-        pool = f"{count} cloud nodes" if pin is None else f"{count} nodes of {pin}"
+        pool = "cloud" if pin is None else str(pin)
         if pin is not None and pin.node is not None:
             why = f"pinned to {pin}"
         elif has_room:
-            why = f"least added latency of {pool}"
+            why = (
+                f"least added latency of {count} in {pool}"
+                if count > 1
+                else f"the only node in {pool}"
+            )
         else:
-            why = f"none of {pool} has room; least added latency"
+            why = f"no node in {pool} has room; least added latency of {count}"
         # What was passed over for lack of room is no runner-up.
         ranked = order.tolist()
         later = ranked[ranked.index(chosen) + 1 :]

@@ -1,0 +1,106 @@
+import json
+
+import pytest
+
+import thalweg as tw
+
+
+def test_plan_prints_json_with_the_promised_fields(thalweg, example):
+    shown = thalweg("plan", "demo/app.yaml", "demo/network.yaml", "--format", "json")
+    assert shown.code == 0
+    assert shown.err == ""
+    plan = json.loads(shown.out)
+    assert {"strategy", "feasible", "placement", "objective", "violations", "seconds"} <= set(plan)
+    assert plan["strategy"] == "cloud-only"
+    assert plan["feasible"] is True
+    assert plan["violations"] == []
+    app = tw.load_application(example / "app.yaml")
+    assert {row["operator"] for row in plan["placement"]} == {o.name for o in app.operators}
+    assert plan["objective"] > 0
+
+
+def test_plan_prints_a_table_with_a_reason_for_each_operator(thalweg, example):
+    shown = thalweg("plan", "demo/app.yaml", "demo/network.yaml")
+    head, names, *rows = shown.out.splitlines()
+    assert head.startswith("taxi on city by cloud-only: aggregate_latency_s")
+    assert names.split() == ["operator", "node", "site", "origin", "why"]
+    assert len(rows) == 11
+    assert any("busy-zones" in row and "cloud/vm" in row for row in rows)
+
+
+def test_a_saved_plan_is_the_printed_one(thalweg, example, tmp_path):
+    command = ("plan", "demo/app.yaml", "demo/network.yaml", "--format", "json")
+    printed = json.loads(thalweg(*command, "--output", "plan.json").out)
+    assert json.loads((tmp_path / "plan.json").read_text()) == printed
+    assert thalweg(*command, "--current", "plan.json").code == 0
+
+
+def test_an_infeasible_plan_is_printed_and_leaves_with_3(thalweg, example):
+    text = (example / "network.yaml").read_text()
+    (example / "network.yaml").write_text(text.replace("35.9 GIPS", "100 MIPS"))
+    shown = thalweg("plan", "demo/app.yaml", "demo/network.yaml", "--format", "json")
+    assert shown.code == 3
+    plan = json.loads(shown.out)
+    assert plan["feasible"] is False
+    assert {"cpu", "stability"} <= {violation["constraint"] for violation in plan["violations"]}
+
+
+def test_the_problems_of_both_files_are_told_at_once(thalweg, example):
+    for name, good, bad in (
+        ("app.yaml", "selectivity: 0.95", "selectivty: 0.95"),
+        ("network.yaml", "tier: edge", "tier: egde"),
+    ):
+        text = (example / name).read_text()
+        (example / name).write_text(text.replace(good, bad, 1))
+    refused = thalweg("plan", "demo/app.yaml", "demo/network.yaml")
+    assert refused.code == 2
+    assert refused.out == ""
+    assert 'did you mean "selectivity"?' in refused.err
+    assert "demo/network.yaml:" in refused.err
+    assert "2 problems" in refused.err
+
+
+def test_pins_are_held_against_the_network(thalweg, example):
+    text = (example / "app.yaml").read_text()
+    (example / "app.yaml").write_text(text.replace("station-rank/display", "station-rank/screen"))
+    refused = thalweg("plan", "demo/app.yaml", "demo/network.yaml")
+    assert refused.code == 2
+    assert "demo/app.yaml: operators[8].pin.node" in refused.err
+    assert 'named like "station-rank/display"' in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--strategy", "cloudonly"), 'did you mean "cloud-only"?'),
+        (("--strategy", "cloud-only+nothing"), '"nothing"'),
+        (("--option", "speed=3"), "an option of cloud-only"),
+        (("--option", "speed"), "NAME=VALUE"),
+        (("--current", "missing.json"), "missing.json"),
+        (("--output", "missing/folder/plan.json"), "missing/folder"),
+        (("--output", "plan.txt"), "plan.txt"),
+    ],
+)
+def test_bad_words_are_answered_with_2_and_a_hint(thalweg, example, words, told):
+    refused = thalweg("plan", "demo/app.yaml", "demo/network.yaml", *words)
+    assert refused.code == 2
+    assert told in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_problems_come_as_json_where_json_is_wanted(thalweg, tmp_path):
+    refused = thalweg("plan", "a.yaml", "b.yaml", "--format", "json")
+    assert refused.code == 2
+    problems = json.loads(refused.out)["problems"]
+    assert [problem["file"] for problem in problems] == ["a.yaml", "b.yaml"]
+    assert all(problem["rule"] and problem["message"] for problem in problems)
+
+
+def test_a_strategy_that_hides_a_violation_is_found_out(thalweg, example, monkeypatch):
+    text = (example / "network.yaml").read_text()
+    (example / "network.yaml").write_text(text.replace("35.9 GIPS", "100 MIPS"))
+    monkeypatch.setattr("thalweg.estimate.evaluate.find_violations", lambda *_, **__: ())
+    refused = thalweg("plan", "demo/app.yaml", "demo/network.yaml")
+    assert refused.code == 2
+    assert "the checker finds" in refused.err
+    assert refused.out == ""

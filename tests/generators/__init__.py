@@ -1,0 +1,1 @@
+"""Random inputs that several tests share."""
