@@ -15,7 +15,7 @@ import time
 
 
 def main() -> None:
-    """Run the command, then write `exit_code seconds peak_bytes timed_out` to the report file."""
+    """Run the command, then report `exit_code seconds cpu_s peak_bytes timed_out`."""
     report, timeout_s, command = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
     timed_out = False
     start = time.perf_counter()
@@ -34,7 +34,9 @@ def main() -> None:
     # Kilobytes on Linux, bytes on macOS.
     peak_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     with open(report, "w") as file:  # noqa: PTH123 - pathlib would add megabytes
-        file.write(f"{os.waitstatus_to_exitcode(status)} {seconds} {peak_bytes} {int(timed_out)}")
+        exit_code = os.waitstatus_to_exitcode(status)
+        cpu_s = usage.ru_utime + usage.ru_stime
+        file.write(f"{exit_code} {seconds} {cpu_s} {peak_bytes} {int(timed_out)}")
 
 
 if __name__ == "__main__":

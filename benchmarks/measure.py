@@ -47,10 +47,14 @@ def median_seconds(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A command that has ended; `exit_code` is negative where a signal ended it."""
+    """A command that has ended; `exit_code` is negative where a signal ended it.
+
+    `cpu_s` is what the CPU worked on it, which a busy machine lengthens less than `seconds`.
+    """
 
     exit_code: int
     seconds: float
+    cpu_s: float
     peak_bytes: int
     timed_out: bool
     stdout: str
@@ -89,10 +93,11 @@ def run_command(command: Sequence[str], *, timeout_s: float = 60.0, byte_code: b
                 texts.append(stream.read().decode("utf-8", errors="replace"))
         if started.returncode != 0:
             raise RuntimeError(f"cannot start {command[0]}: {texts[1].strip()[-500:]}")
-        exit_code, seconds, peak_bytes, timed_out = report.read_text().split()
+        exit_code, seconds, cpu_s, peak_bytes, timed_out = report.read_text().split()
     return Run(
         exit_code=int(exit_code),
         seconds=float(seconds),
+        cpu_s=float(cpu_s),
         peak_bytes=int(peak_bytes),
         timed_out=timed_out == "1",
         stdout=texts[0],

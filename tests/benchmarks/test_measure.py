@@ -13,6 +13,7 @@ def test_a_command_is_reported_with_its_exit_code_and_output() -> None:
     run = run_command([sys.executable, "-c", code])
     assert (run.exit_code, run.stdout, run.stderr, run.timed_out) == (3, "out\n", "err\n", False)
     assert run.seconds > 0
+    assert run.cpu_s > 0
 
 
 def test_peak_memory_is_the_commands_own_and_not_that_of_who_starts_it() -> None:

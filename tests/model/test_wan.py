@@ -234,7 +234,7 @@ def test_reserving_takes_from_these_links_alone_adds_up_and_stops_at_zero(
     chosen = rng.choice(known, 5).tolist()
     taken = (rng.choice([0.0, 0.3, 0.8], 5) * [free[link] for link in chosen]).tolist()
     left = wan.reserved(chosen, taken)
-    wants = {link: amount for link, amount in free.items()}
+    wants = dict(free.items())
     for link, amount in zip(chosen, taken, strict=True):
         wants[link] -= amount
     got = left.link_available_bps(known).tolist()

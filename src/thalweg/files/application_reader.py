@@ -39,7 +39,10 @@ from thalweg.model import (
     Window,
 )
 from thalweg.model.names import is_name
-from thalweg.units import BANDWIDTH
+from thalweg.units import BANDWIDTH, EVENT_RATE, SIZE
+
+# What stands in for the figures of a source that are told as missing.
+_BIRTH = {"rate": 1.0, "event_size": 1.0}
 
 
 def read_application(data: object) -> Application:
@@ -74,11 +77,25 @@ def _operator(entry: OperatorEntry) -> Operator:
         for name in OperatorEntry.model_fields
         if name not in ("window", "pin")
     }
-    # A pin that is there but wrong must not be reported as missing, too.
-    stand_in = Pin(tier="edge") if pin is not None and made_pin is None else made_pin
+    if entry.kind == "source":
+        _require_birth(defects, entry)
+        figures = {name: _BIRTH.get(name) if v is None else v for name, v in figures.items()}
+    # A pin that is there but wrong, or told as missing, must not be reported once more.
+    is_told = made_pin is None and (pin is not None or entry.kind == "source")
+    stand_in = Pin(tier="edge") if is_told else made_pin
     operator = defects.attempt("", lambda: Operator(**figures, window=made_window, pin=stand_in))
     defects.raise_if_any()
     return cast(Operator, operator)
+
+
+def _require_birth(defects: Defects, source: OperatorEntry) -> None:
+    """Remember what a source does not say about its events, in the words of a file."""
+    for name, rule, hint in (
+        ("rate", EVENT_RATE.rule, "a source says how many events it puts out"),
+        ("event_size", SIZE.rule, "a source says how large its events are"),
+        ("pin", "a pin, such as {tier: edge}", "a source says where its events are born"),
+    ):
+        defects.require(getattr(source, name) is not None, name, None, rule, hint)
 
 
 def _window(entry: WindowEntry) -> Window:
@@ -112,10 +129,12 @@ def _check_limits(defects: Defects, limits: LimitsEntry) -> None:
 def _limits(entry: LimitsEntry | None) -> Limits:
     if entry is None:
         return Limits()
+    uplink = _or_infinite(entry.uplink)
     return Limits(
         response_time_s=_or_infinite(entry.response_time),
-        uplink_bps=_or_infinite(entry.uplink),
-        uplink_least_bps=entry.uplink_least,
+        uplink_bps=uplink,
+        # Where it is more, that is told already.
+        uplink_least_bps=min(entry.uplink_least, uplink),
         usage=_or_infinite(entry.usage),
     )
 

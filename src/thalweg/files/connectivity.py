@@ -25,8 +25,8 @@ def require_connected(
             root == main,
             f"sites[{site}]",
             names[site],
-            "a site that a link reaches",
-            "add a link between it and the other sites, or take it out",
+            "a site that links join to the rest",
+            "add a link to one of the other sites, or take it out",
         )
 
 

@@ -20,7 +20,7 @@ _NOUNS: dict[Kind, str] = {
     "network": "a network",
     "plan": "a plan",
 }
-_EXAMPLE_HINT = '"thalweg init FOLDER" writes an example of each'
+_EXAMPLE_HINT = '"thalweg init FOLDER" writes examples'
 
 
 def find_kind(data: object) -> Kind:

@@ -113,7 +113,8 @@ def _read_npz(file: str, unit: str) -> tuple[FloatArray, str]:
             hint = "the name tells the unit"
             if not known and names and names[0].isprintable():
                 hint = f'rename "{names[0][:40]}": the name tells the unit'
-            _refuse(file, [name[:40] for name in known or names[:8]], rule, hint)
+            shown = ", ".join(name[:40] for name in known or names[:8])
+            _refuse(file, f"arrays named {shown}" if shown else "no array", rule, hint)
         name = known[0]
         if unit not in ("", _UNIT_OF_ARRAY[name]):
             hint = f'the array is named "{name}", so leave the unit out'

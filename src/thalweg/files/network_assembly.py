@@ -143,16 +143,9 @@ def _mesh(mesh: MeshEntry, site_count: int) -> MeshWan:
 def _coordinates(
     coordinates: CoordinatesEntry, sites: list[SiteEntry], index: dict[str, int]
 ) -> CoordinateWan:
-    defects = Defects()
-    taken: dict[int, float] = {}
-    for position, entry in enumerate(coordinates.taken):
-        path = f"coordinates.taken[{position}]"
-        shown = f"{entry.a} → {entry.b}"
-        defects.require(entry.a != entry.b, path, shown, "two different sites")
-        link = index[entry.a] * len(sites) + index[entry.b]
-        defects.require(link not in taken, path, shown, "one entry for each way between two sites")
-        taken[link] = entry.bandwidth
-    defects.raise_if_any()
+    taken = {
+        index[entry.a] * len(sites) + index[entry.b]: entry.bandwidth for entry in coordinates.taken
+    }
     links = sorted(taken)
     return CoordinateWan(
         position_s=np.array([site.position for site in sites], dtype=float),
@@ -174,8 +167,8 @@ def _joined(document: NetworkDocument, compact: Network) -> Wan:
     if len(links) == compact.site_count - 1:
         root = compact.site_count - 1 if document.root is None else index[document.root]
         return _tree(root, ends, links, free)
-    rule = "links that form one tree, where a root is given"
-    defects.require(document.root is None, "root", document.root, rule)
+    rule, hint = "links that form one tree, where a root is given", "leave root out"
+    defects.require(document.root is None, "root", document.root, rule, hint)
     defects.raise_if_any()
     return LinkWan(
         site_count=compact.site_count,

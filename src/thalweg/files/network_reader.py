@@ -14,6 +14,7 @@ from thalweg.files.network_assembly import assemble_network
 from thalweg.files.network_document import (
     MOST_TEXT_NODES,
     MOST_TEXT_SITES,
+    CoordinatesEntry,
     LinkEntry,
     MeshEntry,
     NetworkDocument,
@@ -164,7 +165,10 @@ def _check_whole(defects: Defects, document: NetworkDocument) -> None:
             defects.add(f"{unnamed}.name", None, rule, hint)
     if document.mesh is not None:
         _check_mesh(defects, document.mesh, len(sites))
-    _check_positions(defects, document)
+    if document.coordinates is not None:
+        _check_taken(defects, document.coordinates)
+    if document.coordinates is None or (document.links is None and document.mesh is None):
+        _check_positions(defects, document)
 
 
 def _nodes(document: NetworkDocument) -> Iterator[tuple[str, NodeEntry]]:
@@ -199,6 +203,17 @@ def _check_mesh(defects: Defects, mesh: MeshEntry, site_count: int) -> None:
         defects.add(f"mesh.bandwidth_available{cell}", None, f"at most the bandwidth, {most}")
 
 
+def _check_taken(defects: Defects, coordinates: CoordinatesEntry) -> None:
+    first: dict[tuple[str, str], int] = {}
+    for position, entry in enumerate(coordinates.taken):
+        path, shown = f"coordinates.taken[{position}]", f"{entry.a} → {entry.b}"
+        defects.require(entry.a != entry.b, path, shown, "two different sites")
+        earlier = first.setdefault((entry.a, entry.b), position)
+        rule = "one entry for each way between two sites"
+        hint = f"coordinates.taken[{earlier}] is the same"
+        defects.require(earlier == position, path, shown, rule, hint)
+
+
 def _check_positions(defects: Defects, document: NetworkDocument) -> None:
     first: int | None = None
     for at, site in enumerate(document.sites):
@@ -207,7 +222,7 @@ def _check_positions(defects: Defects, document: NetworkDocument) -> None:
             for name in ("position", "height"):
                 given = getattr(site, name)
                 rule, hint = f"no {name} here", "only a network with coordinates has it"
-                defects.require(given is None, f"{path}.{name}", "a value", rule, hint)
+                defects.require(given is None, f"{path}.{name}", f"a {name}", rule, hint)
         elif site.position is None:
             rule = "a position, as the network has coordinates"
             defects.add(f"{path}.position", None, rule)
@@ -231,8 +246,13 @@ def _check_references(defects: Defects, data: Mapping[str, object]) -> None:
             return False
         return require_known(defects, f"{path}{field}", name, known, _SITE_RULE, hints)
 
-    for position, item in enumerate(list_of(data, "sites") or []):
-        is_site(item, f"sites[{position}].", "parent")
+    parents = [
+        known[str(text_of(item, "parent"))]
+        if is_site(item, f"sites[{position}].", "parent")
+        else -1
+        for position, item in enumerate(list_of(data, "sites") or [])
+    ]
+    _require_parents_end(defects, [str(name) for name in names], parents)
     is_site(data, "", "root")
     for position, item in enumerate(list_of(data.get("coordinates"), "taken") or []):
         for end in ("a", "b"):
@@ -244,6 +264,23 @@ def _check_references(defects: Defects, data: Mapping[str, object]) -> None:
             links.append((position, item))
     if defects:
         _check_stand_ins(defects, [str(name) for name in names], links)
+
+
+def _require_parents_end(defects: Defects, names: list[str], parents: list[int]) -> None:
+    """Remember every circle of parents, at its first site."""
+    seen: dict[int, int] = {}
+    for start in range(len(parents)):
+        way: list[int] = []
+        site = start
+        while site >= 0 and site not in seen:
+            seen[site] = start
+            way.append(site)
+            site = parents[site]
+        if site >= 0 and seen[site] == start:
+            circle = [*way[way.index(site) :], site]
+            shown = " → ".join(names[k] for k in [*circle[:7], *circle[7:][-1:]])
+            path, rule = f"sites[{site}].parent", "parents that do not lead back to the site"
+            defects.add(path, names[parents[site]], rule, f"they go {shown}")
 
 
 def _check_stand_ins(

@@ -123,7 +123,7 @@ def matrix(kind: FieldKind, noun: str) -> FieldKind:
     rule = f"a square matrix of {noun}: one row, and in it one value, for each site"
 
     def read(value: object) -> Matrix:
-        if not isinstance(value, list) or not value:
+        if not isinstance(value, list) or not any(isinstance(row, list) for row in value):
             refuse(value, rule)
         size = len(value)
         defects = Defects()

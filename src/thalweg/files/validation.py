@@ -161,23 +161,37 @@ def _tell(entry: type[Entry], problem: ErrorDetails) -> Iterator[Defect]:
     path = show_location(location)
     if problem["type"] == REFUSED:
         for defect in problem["ctx"]["defects"]:
-            yield replace(defect, path=join_path(path, defect.path))
+            hint = defect.hint or _null_hint(entry, location, defect)
+            yield replace(defect, path=join_path(path, defect.path), hint=hint)
     elif problem["type"] == "missing":
         holder = _entry_at(entry, location[:-1])
         lack = _lack_of(holder.model_fields[str(location[-1])])
-        yield replace(lack, path=path, hint=_near_miss(holder, problem) or lack.hint)
+        hint = _near_miss(holder, problem) or lack.hint or _meaning(holder, str(location[-1]))
+        yield replace(lack, path=path, hint=hint)
     elif problem["type"] == "extra_forbidden":
         holder, name = _entry_at(entry, location[:-1]), str(location[-1])
         hint = nearest(name, holder.model_fields)
         yield Defect(path=path, value=value, rule=f"a known field of {holder.noun}", hint=hint)
     elif problem["type"] == "list_type":
         holder = _entry_at(entry, location[:-1])
-        rule = _list_rule(holder.model_fields[str(location[-1])].annotation)
-        yield Defect(path=path, value=value, rule=rule)
+        annotation = holder.model_fields[str(location[-1])].annotation
+        yield Defect(path=path, value=value, rule=_list_rule(annotation), hint=_example(annotation))
     else:
         wanted = _entry_at(entry, location)
         hint = f"its fields are {', '.join(wanted.model_fields)}"
         yield Defect(path=path, value=value, rule=wanted.rule(), hint=hint)
+
+
+def _null_hint(entry: type[Entry], location: Location, defect: Defect) -> str:
+    """A field that may be left out is not written as null."""
+    if defect.value is not None or defect.path or not isinstance(location[-1], str):
+        return ""
+    field = _entry_at(entry, location[:-1]).model_fields[location[-1]]
+    return (
+        ""
+        if field.is_required()
+        else "write a value, or leave the field out where it is not needed"
+    )
 
 
 def _near_miss(holder: type[Entry], problem: ErrorDetails) -> str:
@@ -186,7 +200,24 @@ def _near_miss(holder: type[Entry], problem: ErrorDetails) -> str:
     unknown = [key for key in islice(given, 30) if key not in holder.model_fields]
     hint = nearest(str(problem["loc"][-1]), unknown) if unknown else ""
     found = re.fullmatch(r'did you mean "(.*)"\?', hint)
-    return f'"{found[1]}" is not its name' if found else ""
+    return f'rename "{found[1]}" to "{problem["loc"][-1]}"' if found else ""
+
+
+def _meaning(holder: type[Entry], name: str) -> str:
+    """What a field that is missing would say."""
+    meaning = holder.model_fields[name].description or ""
+    if not meaning[1:2].isupper():
+        meaning = meaning[:1].lower() + meaning[1:]
+    return f"add it: {meaning}" if meaning else ""
+
+
+def _example(annotation: object) -> str:
+    """How an item of a list is written, by the fields that it needs."""
+    inner = _entry_in(annotation)
+    if inner is None:
+        return ""
+    needed = [name for name, field in inner.model_fields.items() if field.is_required()]
+    return f"write each as an item: - {{{', '.join(f'{name}: …' for name in needed)}}}"
 
 
 def _entry_at(entry: type[Entry], location: Location) -> type[Entry]:

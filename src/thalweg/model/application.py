@@ -217,10 +217,13 @@ def _require_known_ends(defects: Defects, app: Application) -> None:
 
 def _require_no_cycle(defects: Defects, app: Application) -> None:
     """Remember cycles that share no stream, so that each of them needs a cut of its own."""
-    ends = [(app.index[stream.source], app.index[stream.target]) for stream in app.streams]
+    ends: list[tuple[int, int]] | None = None
     for _ in range(_MOST_CYCLES):
         try:
-            build_graph(len(app.operators), [s for s, _ in ends], [t for _, t in ends])
+            if ends is None:
+                _ = app.graph
+            else:
+                build_graph(len(app.operators), [s for s, _ in ends], [t for _, t in ends])
             return
         except CycleFound as found:
             cycle = found.cycle
@@ -230,8 +233,9 @@ def _require_no_cycle(defects: Defects, app: Application) -> None:
         if len(shown) > _LONGEST_SHOWN:
             value, hint = f"a cycle of {len(names) - 1}", f"take out one of the streams {shown}"
         defects.add("streams", value, "a graph without cycles", hint)
+        streams = ((app.index[stream.source], app.index[stream.target]) for stream in app.streams)
         cut = set(pairwise(cycle))
-        ends = [end for end in ends if end not in cut]
+        ends = [end for end in (streams if ends is None else ends) if end not in cut]
 
 
 def _require_connected(defects: Defects, app: Application) -> None:

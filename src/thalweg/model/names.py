@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from thalweg.errors import Defects, show_value
 
 LONGEST_NAME = 64
