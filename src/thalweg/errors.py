@@ -156,7 +156,7 @@ def _show_list(values: Sequence[object]) -> str:
 
 
 def _count(things: Sized, noun: str) -> str:
-    return f"{len(things) or 'no'} {noun}{'' if len(things) == 1 else 's'}"
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

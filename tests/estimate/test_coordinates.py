@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from thalweg.errors import InvalidInput
-from thalweg.estimate import coordinates as module
+from thalweg.estimate import vivaldi
 from thalweg.estimate.coordinates import (
     Coordinates,
+    coordinate_wan,
     fit_coordinates,
     fit_report,
     relative_errors,
@@ -187,32 +188,6 @@ def test_the_polish_ends_at_a_minimum_of_the_loss_it_names() -> None:
             assert slow_loss(position, height, rtt) > loss * (1.0 - 1e-6)
 
 
-@settings(deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
-def test_descent_finds_the_minimum_of_any_well_formed_bowl(seed: int, size: int) -> None:
-    rng = np.random.default_rng(seed)
-    root = rng.normal(size=(size, size))
-    bowl = root @ root.T + np.eye(size)
-    target = rng.normal(size=size)
-
-    def loss_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
-        away = point - target
-        return float(away @ bowl @ away) / 2.0, bowl @ away
-
-    found = module._descend(loss_and_slope, np.zeros(size), 200)
-    np.testing.assert_allclose(found, target, atol=1e-4)
-
-
-def test_descent_follows_a_curved_valley() -> None:
-    def rosenbrock(point: np.ndarray) -> tuple[float, np.ndarray]:
-        x, y = point
-        slope = [-2.0 * (1.0 - x) - 400.0 * x * (y - x * x), 200.0 * (y - x * x)]
-        return (1.0 - x) ** 2 + 100.0 * (y - x * x) ** 2, np.array(slope)
-
-    found = module._descend(rosenbrock, np.array([-1.2, 1.0]), 200)
-    np.testing.assert_allclose(found, 1.0, atol=1e-4)
-
-
 def test_plain_vivaldi_alone_finds_the_arrangement() -> None:
     rtt = planar_world(80, seed=9)
     plain = fit_coordinates(rtt, rng=np.random.default_rng(0), polish=False)
@@ -239,7 +214,7 @@ def test_a_polish_of_selected_pairs_still_fits_and_leaves_no_node_out(monkeypatc
     rtt = planar_world(100, seed=5)
     # The last node was measured against three others only.
     rtt[3:-1, -1] = rtt[-1, 3:-1] = np.nan
-    monkeypatch.setattr(module, "_MOST_POLISHED_PAIRS", 1500)
+    monkeypatch.setattr(vivaldi, "_MOST_POLISHED_PAIRS", 1500)
     found = fit_coordinates(rtt, rng=np.random.default_rng(0), dimensions=2)
     assert worst_error(found, rtt) < 0.01
 
@@ -391,3 +366,11 @@ def test_planetlab_pairs_held_out_of_the_fit_are_met_as_well(planetlab_s) -> Non
     )
     assert median <= 0.08
     assert p90 <= 0.36
+
+
+def test_coordinates_become_a_network_with_half_a_round_trip_each_way() -> None:
+    found = Coordinates(position=[[0.0, 0.0], [0.03, 0.04]], height_s=[0.001, 0.002])
+    wan = coordinate_wan(found, 1e9)
+    assert wan.latency_s(0, 1) == pytest.approx(float(found.distance_s(0, 1)) / 2)
+    assert wan.latency_s(1, 1) == 0
+    assert wan.bandwidth_bps(0, 1) == 1e9

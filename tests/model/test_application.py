@@ -58,8 +58,10 @@ def test_a_source_straight_to_a_sink_is_an_application() -> None:
 def test_both_ends_are_needed() -> None:
     found = messages(lambda: Application(name="app", operators=[], streams=[]))
     assert found == [
-        'operators: got "no source", need at least one operator of kind source',
-        'operators: got "no sink", need at least one operator of kind sink',
+        'operators: got "no source", need at least one operator of kind source. '
+        "Hint: a source is where events are born.",
+        'operators: got "no sink", need at least one operator of kind sink. '
+        "Hint: a sink is where events end.",
     ]
 
 
@@ -91,6 +93,21 @@ def test_a_cycle_is_printed() -> None:
         'streams: got "a → b → c → a", need a graph without cycles. '
         "Hint: take out one of these streams."
     ]
+
+
+def test_cycles_that_share_no_stream_are_all_printed() -> None:
+    found = messages(lambda: make(between("a", "b", "c"), "s-a a-b b-a b-c c-b c-z c-a"))
+    assert [line.split('"')[1] for line in found] in (
+        ["a → b → a", "b → c → b"],
+        ["a → b → c → a"],
+        ["a → b → a", "b → c → b", "a → b → c → a"],
+    )
+
+
+def test_the_least_uplink_is_no_more_than_the_most() -> None:
+    (found,) = messages(lambda: Limits(uplink_bps=5.0, uplink_least_bps=6.0))
+    assert found.startswith("uplink_least_bps: got 6.0, need at most uplink_bps, 5")
+    assert Limits(uplink_bps=5.0, uplink_least_bps=5.0).uplink_least_bps == 5.0
 
 
 def test_a_long_cycle_is_cut_in_the_middle() -> None:

@@ -205,7 +205,10 @@ def test_every_figure_is_checked_and_all_defects_come_at_once() -> None:
         ({"site_parent": np.zeros(2, dtype=np.int32)}, ["site_parent"]),
         ({"site_parent": np.array([1, 0, -1], dtype=np.int32)}, ["sites[0].parent"]),
         ({"site_parent": np.array([0, -1, -1], dtype=np.int32)}, ["sites[0].parent"]),
-        ({"site_parent": np.array([3, -2, -1], dtype=np.int32)}, ["sites[0].parent", "sites[1].parent"]),
+        (
+            {"site_parent": np.array([3, -2, -1], dtype=np.int32)},
+            ["sites[0].parent", "sites[1].parent"],
+        ),
         ({"site_edge_delay_s": np.array([0.0, math.nan, 0.0])}, ["site_edge_delay_s"]),
         ({"site_edge_delay_s": np.array([0.0, -1.0, 0.0])}, ["site_edge_delay_s"]),
         ({"site_edge_delay_s": np.array([0.0, math.inf, 0.0])}, ["site_edge_delay_s"]),

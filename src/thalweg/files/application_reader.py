@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
-from thalweg.errors import Defect, Defects, InvalidInput
+from thalweg.errors import Defects, InvalidInput
 from thalweg.files.application_document import (
     KINDS,
     ApplicationDocument,
@@ -162,7 +162,8 @@ def _check_graph(
         return None
     known = {str(name): position for position, name in enumerate(names)}
     ends = _require_ends(defects, arrows or [], known)
-    complete = arrows is not None and len(ends) == len(arrows) and None not in map(_kind, items)
+    kinds_known = None not in map(_kind, items)
+    complete = kinds_known and arrows is not None and len(ends) == len(arrows)
     try:
         return Application(
             name=document.application if document else "unnamed",
@@ -177,7 +178,14 @@ def _check_graph(
             limits=_limits(document.limits if document else None),
         )
     except InvalidInput as error:
-        true = [defect for defect in error.defects if complete or _holds_anyway(defect)]
+        true = [
+            defect
+            for defect in error.defects
+            if complete
+            or (kinds_known and defect.path == "operators")
+            or defect.path.startswith("streams")
+            or defect.path.endswith(".name")
+        ]
         defects.absorb(InvalidInput(renumber(defect, "streams", list(ends)) for defect in true))
         return None
 
@@ -212,7 +220,3 @@ def _stand_in(name: str, kind: str) -> Operator:
     if kind == "source":
         return Operator(name=name, kind="source", rate=1.0, event_size=1.0, pin=Pin(tier="edge"))
     return Operator(name=name, kind=cast(Literal["transform", "sink"], kind))
-
-
-def _holds_anyway(defect: Defect) -> bool:
-    return defect.path.startswith("streams") or defect.path.endswith(".name")

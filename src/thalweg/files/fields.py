@@ -95,7 +95,7 @@ def _version() -> FieldKind:
         if type(value) is int:
             hint = f"this Thalweg reads version {FORMAT_VERSION} only"
         else:
-            hint = f"begin the file with thalweg: {FORMAT_VERSION}"
+            hint = f'write "thalweg: {FORMAT_VERSION}" as the first line'
         refuse(value, rule, hint)
 
     return FieldKind(read, rule, {"const": FORMAT_VERSION})
@@ -191,7 +191,7 @@ def _ratio_hint(value: object) -> str:
     try:
         float(value[:_LONGEST_RATIO])
     except ValueError:
-        return "write one plain number, without a unit"
+        return "it is a ratio, so it has no unit"
     return "write it without quotes"
 
 

@@ -109,6 +109,12 @@ def _syntax_hint(text: str, error: json.JSONDecodeError) -> str:
         return "JSON has no comments; remove it, or write YAML"
     if rest.startswith(("True", "False", "None")):
         return "write true, false or null"
+    if error.pos == 0:
+        return "JSON begins with {; if this is YAML, let its name end in .yaml"
     if "Extra data" in error.msg:
         return "one file holds one JSON value"
+    if "Unterminated string" in error.msg:
+        return "close the quotes"
+    if "Invalid control character" in error.msg:
+        return "write \\n for a line break and \\t for a tab"
     return ""

@@ -21,23 +21,14 @@ from thalweg.files.network_document import (
     NodeEntry,
     SiteEntry,
 )
+from thalweg.files.network_references import check_references
 from thalweg.files.quantities import write_quantity
-from thalweg.files.validation import (
-    Hints,
-    as_written,
-    list_of,
-    read_items,
-    renumber,
-    require_known,
-    text_of,
-    validate,
-)
-from thalweg.model import Link, Network, Node, Site, build_network
+from thalweg.files.validation import Verdict, as_written, list_of, read_items, validate
+from thalweg.model import Network
 from thalweg.model.names import LONGEST_NAME, is_name
 from thalweg.units import BANDWIDTH, CPU_SPEED, LENGTH, SIZE
 
 _WAYS = ("links", "mesh", "coordinates")
-_SITE_RULE = "the name of a site"
 
 
 def read_network(data: object) -> Network:
@@ -50,9 +41,8 @@ def read_network(data: object) -> Network:
     read_items(defects, verdict, data, "sites", SiteEntry, _check_site)
     read_items(defects, verdict, data, "links", LinkEntry, _check_link)
     _require_one_way(defects, cast(Mapping[str, object], data))
-    if verdict.document is not None:
-        _check_whole(defects, verdict.document)
-    _check_references(defects, cast(Mapping[str, object], data))
+    _check_sound_parts(defects, verdict, cast(Mapping[str, object], data))
+    check_references(defects, cast(Mapping[str, object], data))
     document = verdict.document
     if document is not None and not defects:
         network = defects.attempt("", lambda: assemble_network(document))
@@ -149,10 +139,30 @@ def _require_one_way(defects: Defects, data: Mapping[str, object]) -> None:
         defects.add("root", data["root"], "no root without links", "only a tree of links has one")
 
 
-def _check_whole(defects: Defects, document: NetworkDocument) -> None:
-    """What concerns all sites together, asked only where every entry is sound."""
+def _check_sound_parts(
+    defects: Defects, verdict: Verdict[NetworkDocument], data: Mapping[str, Any]
+) -> None:
+    """What concerns several entries together, asked wherever all of these are sound."""
+    sound = [name for name in ("sites", "mesh", "coordinates") if name in data]
+    sound = [name for name in sound if verdict.is_sound(name)]
+    mesh = MeshEntry.model_validate(data["mesh"]) if "mesh" in sound else None
+    if mesh is not None and list_of(data, "sites"):
+        _check_mesh(defects, mesh, len(data["sites"]))
+    if "coordinates" in sound:
+        _check_taken(defects, CoordinatesEntry.model_validate(data["coordinates"]))
+    if "sites" in sound:
+        document = verdict.document
+        sites = document.sites if document else list(map(SiteEntry.model_validate, data["sites"]))
+        _check_sites(defects, sites)
+        ways = [way for way in _WAYS if way in data]
+        if len(ways) <= 1:
+            _check_positions(defects, sites, has_coordinates="coordinates" in ways)
+
+
+def _check_sites(defects: Defects, sites: list[SiteEntry]) -> None:
+    """There are not too many of them for a text file, and their nodes have all names or none."""
+    nodes = list(_nodes(sites))
     hint = "keep a large network in a Parquet folder"
-    sites, nodes = document.sites, list(_nodes(document))
     total = sum(node.count or 1 for _, node in nodes)
     rule = f"at most {MOST_TEXT_NODES} nodes in a text file"
     defects.require(total <= MOST_TEXT_NODES, "sites", f"{total} nodes", rule, hint)
@@ -163,16 +173,10 @@ def _check_whole(defects: Defects, document: NetworkDocument) -> None:
         if unnamed is not None:
             rule, hint = "a name, as other nodes have one", "name every node, or none"
             defects.add(f"{unnamed}.name", None, rule, hint)
-    if document.mesh is not None:
-        _check_mesh(defects, document.mesh, len(sites))
-    if document.coordinates is not None:
-        _check_taken(defects, document.coordinates)
-    if document.coordinates is None or (document.links is None and document.mesh is None):
-        _check_positions(defects, document)
 
 
-def _nodes(document: NetworkDocument) -> Iterator[tuple[str, NodeEntry]]:
-    for at, site in enumerate(document.sites):
+def _nodes(sites: list[SiteEntry]) -> Iterator[tuple[str, NodeEntry]]:
+    for at, site in enumerate(sites):
         for position, node in enumerate(site.nodes):
             yield f"sites[{at}].nodes[{position}]", node
 
@@ -182,11 +186,9 @@ def _check_mesh(defects: Defects, mesh: MeshEntry, site_count: int) -> None:
     for name in ("latency", "bandwidth", "bandwidth_available"):
         figures = getattr(mesh, name)
         if isinstance(figures, np.ndarray) and len(figures) != site_count:
-            size, rule = (
-                len(figures),
-                f"{site_count} × {site_count}, as there are {site_count} sites",
-            )
-            defects.add(f"mesh.{name}", f"{size} × {size}", rule)
+            size = f"{len(figures)} × {len(figures)}"
+            rule = f"{site_count} × {site_count}, as there are {site_count} sites"
+            defects.add(f"mesh.{name}", size, rule)
             fits = False
     if fits:
         rule = "0 s, as a site is at no distance from itself"
@@ -214,11 +216,11 @@ def _check_taken(defects: Defects, coordinates: CoordinatesEntry) -> None:
         defects.require(earlier == position, path, shown, rule, hint)
 
 
-def _check_positions(defects: Defects, document: NetworkDocument) -> None:
+def _check_positions(defects: Defects, sites: list[SiteEntry], *, has_coordinates: bool) -> None:
     first: int | None = None
-    for at, site in enumerate(document.sites):
+    for at, site in enumerate(sites):
         path = f"sites[{at}]"
-        if document.coordinates is None:
+        if not has_coordinates:
             for name in ("position", "height"):
                 given = getattr(site, name)
                 rule, hint = f"no {name} here", "only a network with coordinates has it"
@@ -230,70 +232,3 @@ def _check_positions(defects: Defects, document: NetworkDocument) -> None:
             first = len(site.position) if first is None else first
             rule, given = f"{first} durations, as before", f"{len(site.position)} durations"
             defects.require(len(site.position) == first, f"{path}.position", given, rule)
-
-
-def _check_references(defects: Defects, data: Mapping[str, object]) -> None:
-    """Whether names lead to sites and sites differ, as far as it is known despite other defects."""
-    names = [text_of(item, "name") for item in list_of(data, "sites") or []]
-    if not names or not all(is_name(name) for name in names):
-        return
-    known = {str(name): position for position, name in enumerate(names)}
-    hints = Hints()
-
-    def is_site(item: object, path: str, field: str) -> bool:
-        name = text_of(item, field)
-        if name is None or not is_name(name):
-            return False
-        return require_known(defects, f"{path}{field}", name, known, _SITE_RULE, hints)
-
-    parents = [
-        known[str(text_of(item, "parent"))]
-        if is_site(item, f"sites[{position}].", "parent")
-        else -1
-        for position, item in enumerate(list_of(data, "sites") or [])
-    ]
-    _require_parents_end(defects, [str(name) for name in names], parents)
-    is_site(data, "", "root")
-    for position, item in enumerate(list_of(data.get("coordinates"), "taken") or []):
-        for end in ("a", "b"):
-            is_site(item, f"coordinates.taken[{position}].", end)
-    links = []
-    for position, item in enumerate(list_of(data, "links") or []):
-        known_ends = [is_site(item, f"links[{position}].", end) for end in ("a", "b")]
-        if all(known_ends):
-            links.append((position, item))
-    if defects:
-        _check_stand_ins(defects, [str(name) for name in names], links)
-
-
-def _require_parents_end(defects: Defects, names: list[str], parents: list[int]) -> None:
-    """Remember every circle of parents, at its first site."""
-    seen: dict[int, int] = {}
-    for start in range(len(parents)):
-        way: list[int] = []
-        site = start
-        while site >= 0 and site not in seen:
-            seen[site] = start
-            way.append(site)
-            site = parents[site]
-        if site >= 0 and seen[site] == start:
-            circle = [*way[way.index(site) :], site]
-            shown = " → ".join(names[k] for k in [*circle[:7], *circle[7:][-1:]])
-            path, rule = f"sites[{site}].parent", "parents that do not lead back to the site"
-            defects.add(path, names[parents[site]], rule, f"they go {shown}")
-
-
-def _check_stand_ins(
-    defects: Defects, names: list[str], links: list[tuple[int, Mapping[str, Any]]]
-) -> None:
-    """What the model says to sites of these names and links with these ends, all else set right."""
-    node = Node(name="any", cpu_ips=1.0, memory_bytes=1.0)
-    try:
-        build_network(
-            "unnamed",
-            [Site(name=name, tier="edge", nodes=(node,)) for name in names],
-            [Link(a=item["a"], b=item["b"], latency_s=0.0, bandwidth_bps=1.0) for _, item in links],
-        )
-    except InvalidInput as error:
-        numbers = [position for position, _ in links]
-        defects.absorb(InvalidInput(renumber(d, "links", numbers) for d in error.defects))

@@ -26,11 +26,13 @@ Format = Literal["yaml", "json"]
 _FORMATS: dict[str, Format] = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHER_ENCODINGS = (
+    (b"\xff\xfe\x00\x00", "UTF-32"),
     (b"\xff\xfe", "UTF-16"),
     (b"\xfe\xff", "UTF-16"),
     (b"\x00\x00\xfe\xff", "UTF-32"),
 )
 _CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+_BINARY_HINT = "save the file as UTF-8 text; this looks like UTF-16 or a binary file"
 _MOST_NEIGHBOURS = 2000
 _CHUNK_BYTES = 1024 * 1024
 
@@ -157,6 +159,8 @@ def _decode(source: bytes, file: str) -> str:
         line = source.count(b"\n", 0, error.start) + 1
         other = next((name for mark, name in _OTHER_ENCODINGS if source.startswith(mark)), "")
         hint = f"it looks like {other}; save it as UTF-8" if other else "save the file as UTF-8"
+        if not other and b"\0" in source:
+            hint = _BINARY_HINT
         _refuse(file, found, "UTF-8 text", hint, line=line)
 
 
@@ -168,8 +172,8 @@ def _refuse_control_characters(text: str, file: str) -> None:
     column = found.start() - text.rfind("\n", 0, found.start())
     value = f"U+{ord(found[0]):04X} in column {column}"
     hint = "remove it"
-    if found[0] == "\0":
-        hint = "save the file as UTF-8 text; this looks like UTF-16 or a binary file"
+    if "\0" in text:
+        hint = _BINARY_HINT
     _refuse(file, value, "text without control characters", hint, line=line)
 
 

@@ -44,6 +44,9 @@ _SYNTAX_HINTS = (
     ("expected '-' indicator", "give the entries of one block the same indentation"),
     ("cannot start any token", "quote a text that starts with a special character"),
     ("undefined tag handle", "remove the tag"),
+    ("unexpected ':'", "write a space after the colon"),
+    ("hexdecimal number", "after \\x, \\u or \\U write digits, or use single quotes"),
+    ("unknown escape character", "write \\\\ for a backslash, or use single quotes"),
 )
 
 

@@ -294,9 +294,8 @@ def _require_node_names(
     if len(names) != count:
         defects.add("node_names", len(names), f"{count} names")
         return
-    for name in dict.fromkeys(
-        names
-    ):  # Sites repeat each other's names; one look at each is enough.
+    # Sites repeat each other's names; one look at each is enough.
+    for name in dict.fromkeys(names):
         require_name(defects, "node_names", name)
     if len(set(zip(node_site.tolist(), names, strict=True))) < count:
         defects.add("node_names", "a name twice in a site", "a name of its own for each node")
