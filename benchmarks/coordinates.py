@@ -13,12 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import timed
 from benchmarks.runner import REGISTER, Benchmark, Result, Row, Settings
-from thalweg.estimate.coordinates import (
-    DEFAULT_DIMENSIONS,
-    Coordinates,
-    fit_coordinates,
-    relative_errors,
-)
+from thalweg.estimate.coordinates import Coordinates, fit_coordinates, relative_errors
+from thalweg.estimate.round_trips import DEFAULT_DIMENSIONS
 from thalweg.files.latency_matrix import load_rtt_matrix
 
 PLANETLAB = Path("netlatency") / "planetlab_490x490_median_ms.npz"

@@ -26,12 +26,31 @@ class Case:
 
 
 def find_kept_cases(folder: Path) -> list[Case]:
-    """Every file of the folder and below, in the order of their names."""
-    return [
-        Case(str(path.relative_to(folder)), ("validate", str(path)))
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in _NOT_CASES
+    """Every file of the folder and below, in the order of their names.
+
+    Files that are wrong only together share a folder in `pair`; they make one case.
+    """
+    files = [
+        path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in _NOT_CASES
     ]
+    cases: dict[str, list[Path]] = {}
+    for path in files:
+        together = path.parent.parent == folder / "pair"
+        cases.setdefault(str((path.parent if together else path).relative_to(folder)), []).append(
+            path
+        )
+    return [Case(name, _arguments(paths)) for name, paths in cases.items()]
+
+
+def _arguments(files: list[Path]) -> tuple[str, ...]:
+    """What is asked about files with these names: an old and a new plan are compared, …"""
+    by_name = {path.stem: str(path) for path in files}
+    if set(by_name) == {"older", "newer"}:
+        return ("diff", by_name["older"], by_name["newer"])
+    if len(files) == 2 and "app" in by_name:
+        application = by_name.pop("app")
+        return ("plan", application, *by_name.values())
+    return ("validate", *by_name.values())
 
 
 def make_hostile_cases(folder: Path) -> list[Case]:

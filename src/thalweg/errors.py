@@ -49,7 +49,10 @@ class InvalidInput(ThalwegError):
 
     def __init__(self, defects: Iterable[Defect]) -> None:
         self.defects = tuple(defects)
-        super().__init__("\n".join(str(defect) for defect in self.defects))
+        super().__init__(self.defects)
+
+    def __str__(self) -> str:
+        return "\n".join(str(defect) for defect in self.defects)
 
     def in_file(
         self, file: str, line_of: Callable[[str], int | None] | None = None
@@ -96,7 +99,10 @@ class Defects:
 
     def absorb(self, error: InvalidInput, prefix: str = "") -> None:
         """Remember the defects of an error raised by a part, with the part's path in front."""
-        self._found.extend(replace(d, path=join_path(prefix, d.path)) for d in error.defects)
+        if prefix:
+            self._found.extend(replace(d, path=join_path(prefix, d.path)) for d in error.defects)
+        else:
+            self._found.extend(error.defects)
 
     def attempt(self, prefix: str, make: Callable[[], Made]) -> Made | None:
         """What `make` returns; or None and its defects remembered, with the prefix in front."""
@@ -141,7 +147,7 @@ def show_value(value: object) -> str:
     else:
         text = repr(value)
     if len(text) > _SHOWN_VALUE_LENGTH:
-        return text[: _SHOWN_VALUE_LENGTH - 1] + "…"
+        return text[: _SHOWN_VALUE_LENGTH - 1] + ('…"' if isinstance(value, str) else "…")
     return text
 
 

@@ -416,7 +416,7 @@ def test_an_application_that_breaks_a_rule_is_told_which(
 
 NETWORK_RULES: list[tuple[Any, ...]] = [
     (CITY, "network", "a..b", ["network"]),
-    (CITY, "sites", [], ["sites"]),
+    (CITY, "sites", [], ["sites", "links[0].a", "links[0].b"]),
     (CITY, "sites.0.tier", "Fog", ["sites[0].tier"]),
     (CITY, "sites.0.parent", "clod", ["sites[0].parent"]),
     (CITY, "sites.1.parent", "fog-1", ["sites[0].parent"]),
@@ -495,6 +495,29 @@ PLAN_RULES: list[tuple[Any, ...]] = [
 @pytest.mark.parametrize(("path", "value", "paths"), PLAN_RULES)
 def test_a_plan_that_breaks_a_rule_is_told_which(path: str, value: Any, paths: list[str]) -> None:
     assert paths_told(read_plan, changed(PLAN, path, value)) == sorted(paths)
+
+
+@pytest.mark.parametrize(
+    ("read", "document", "path", "value", "meant"),
+    [
+        (read_application, TAXI, "operators.1.memroy", "1 B", "memory"),
+        (read_application, TAXI, "operators.1.kind", "tranform", "transform"),
+        (read_application, TAXI, "operators.0.pin.tier", "fogg", "fog"),
+        (read_application, TAXI, "streams.0.target", "claen", "clean"),
+        (read_application, TAXI, "limit", {}, "limits"),
+        (read_network, CITY, "sites.0.nodes.0.lan_bandwith", "1 bps", "lan_bandwidth"),
+        (read_network, CITY, "sites.0.tier", "Fog", "fog"),
+        (read_network, CITY, "sites.0.parent", "clod", "cloud"),
+        (read_network, CITY, "links.0.b", "clouds", "cloud"),
+        (read_plan, PLAN, "estimate.usages", 1, "usage"),
+        (read_plan, PLAN, "reasons.0.operator", "stoer", "store"),
+    ],
+)
+def test_an_unknown_word_is_answered_with_the_nearest_known_one(
+    read: Callable[[object], object], document: dict[str, Any], path: str, value: Any, meant: str
+) -> None:
+    messages = told(read, changed(document, path, value))
+    assert any(message.endswith(f'Hint: did you mean "{meant}"?') for message in messages)
 
 
 @pytest.mark.parametrize(

@@ -96,12 +96,11 @@ def test_a_cycle_is_printed() -> None:
 
 
 def test_cycles_that_share_no_stream_are_all_printed() -> None:
-    found = messages(lambda: make(between("a", "b", "c"), "s-a a-b b-a b-c c-b c-z c-a"))
-    assert [line.split('"')[1] for line in found] in (
-        ["a → b → a", "b → c → b"],
-        ["a → b → c → a"],
-        ["a → b → a", "b → c → b", "a → b → c → a"],
-    )
+    found = messages(lambda: make(between("a", "b", "c"), "s-a a-b b-a b-c c-b c-z"))
+    assert {line.split('"')[1] for line in found} == {"a → b → a", "b → c → b"}
+    # The two ways round share a → b, so one cut may do.
+    found = messages(lambda: make(between("a", "b", "c"), "s-a a-b b-a b-c c-a c-z"))
+    assert len(found) == 1
 
 
 def test_the_least_uplink_is_no_more_than_the_most() -> None:

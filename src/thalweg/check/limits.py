@@ -125,21 +125,22 @@ def _crossing_s(problem: Problem, traffic: Traffic, flow: Flow) -> float:
     latency = lan + float(net.wan.latency_s(a, b))
     free = min(float(net.node_lan_available_bps[node]) for node in (flow.start, flow.end))
     free = min(free, float(net.wan.available_bps(a, b)))
-    bits = flow.bps * _between_emissions_s(problem, traffic, flow.sender)
+    bits = _events_per_emission(problem, traffic, flow) * flow.size_bytes * 8
     if bits == 0:
         return latency
     return latency + bits / free if free > 0 else math.inf
 
 
-def _between_emissions_s(problem: Problem, traffic: Traffic, copy: Copy) -> float:
-    operator = problem.application.operator(copy[0])
+def _events_per_emission(problem: Problem, traffic: Traffic, flow: Flow) -> float:
+    """How many events the sender puts on the flow at once."""
+    operator = problem.application.operator(flow.sender[0])
     if operator.kind == "source":
-        return SOURCE_PERIOD_S
+        return flow.events_per_s * SOURCE_PERIOD_S
     if isinstance(operator.window, TimeWindow):
-        return operator.window.slide
+        return flow.events_per_s * operator.window.slide
     batch = operator.window.events if isinstance(operator.window, CountWindow) else 1
-    rate = traffic.events_in[copy]
-    return batch / rate if rate > 0 else 0.0
+    rate = traffic.events_in[flow.sender]
+    return batch * (flow.events_per_s / rate) if rate > 0 else 0.0
 
 
 def _missed(

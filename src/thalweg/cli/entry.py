@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -41,6 +42,7 @@ for verb in (demo, init, validate, plan, explain, diff, strategies, schema, coor
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code, raises nothing."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _let_print_anything()
     try:
         app(words, prog_name="thalweg")
     except SystemExit as left:
@@ -60,6 +62,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _report_own_error(error)
     return 0
+
+
+def _let_print_anything() -> None:
+    """A character that the terminal or the encoding does not know is shown as its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _wants_json(words: Sequence[str]) -> bool:

@@ -25,18 +25,17 @@ def init(
         folder / "network.yaml": small_city(),
     }
     defects = Defects()
-    defects.require(
-        folder.is_dir() or not folder.exists(), str(folder), "a file", "a folder, or nothing yet"
-    )
-    for path in files:
-        defects.require(
-            force or not path.exists(), str(path), "a file", "a new file", "--force overwrites it"
-        )
-    defects.raise_if_any()
     try:
+        is_folder, is_new = folder.is_dir(), not folder.exists()
+        there = [path for path in files if path.exists()]
+        defects.require(is_folder or is_new, str(folder), "a file", "a folder, or nothing yet")
+        for path in [] if force else there:
+            defects.add(str(path), "a file", "a new file", "--force overwrites it")
+        defects.raise_if_any()
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        defects.add(str(folder), error.strerror, "a folder that can be made")
+    except (OSError, ValueError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        defects.add(str(folder), why, "a folder that can be made")
         defects.raise_if_any()
     for path, value in files.items():
         save(value, path)

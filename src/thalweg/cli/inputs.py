@@ -33,9 +33,10 @@ def load_problem(application: Path, network: Path) -> Problem:
 def pose(application: Path, app: Application, net: Network) -> Problem:
     """The problem of putting the application on the network; pins are checked against it."""
     from thalweg.errors import InvalidInput
+    from thalweg.files.load import find_lines
     from thalweg.model import Problem
 
     try:
         return Problem(application=app, network=net)
     except InvalidInput as error:
-        raise error.in_file(str(application)) from None
+        raise find_lines(error, application) from None

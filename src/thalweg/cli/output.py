@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -37,7 +38,11 @@ def say(text: str) -> None:
 
 def print_json(data: Any) -> None:
     """Print a result for programs."""
-    typer.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    if not text.replace("\n", "").isprintable():
+        # A name from a file must not command the terminal.
+        text = json.dumps(data, indent=2, allow_nan=False)
+    typer.echo(text)
 
 
 def print_table(names: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
@@ -95,4 +100,7 @@ def progress(what: str) -> Iterator[None]:
 def _plain(value: object) -> object:
     from thalweg.errors import show_value
 
-    return value if isinstance(value, (str, bool, int, type(None))) else show_value(value)
+    is_plain = isinstance(value, (str, bool, int, type(None)))
+    if is_plain or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return show_value(value)

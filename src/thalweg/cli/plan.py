@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from thalweg.model import Plan, Problem
 
 NOT_FEASIBLE = 3
+# What `thalweg.plan` takes besides options of the strategy.
+_ARGUMENTS = frozenset(("application", "network", "strategy", "rates", "current"))
 
 
 def plan(
@@ -38,19 +40,20 @@ def plan(
 ) -> None:
     """Plan where each operator runs. Exit code 3 means that the plan is not feasible."""
     import thalweg
+    from thalweg.errors import Defects
     from thalweg.files.load import load_plan
     from thalweg.files.save import save
 
+    defects = Defects()
     with progress("loading"):
-        problem = load_problem(application, network)
-        running = load_plan(current) if current is not None else None
+        posed = defects.attempt("", lambda: load_problem(application, network))
+        running = defects.attempt("", lambda: None if current is None else load_plan(current))
+        options = defects.attempt("", lambda: _read_options(option or [])) or {}
+    defects.raise_if_any()
+    problem = cast("Problem", posed)
     with progress("planning"):
         found = thalweg.plan(
-            problem.application,
-            problem.network,
-            strategy,
-            current=running,
-            **_read_options(option or []),
+            problem.application, problem.network, strategy, current=running, **options
         )
         _require_honest(found, problem)
     if format is Format.JSON:
@@ -72,11 +75,15 @@ def _read_options(pairs: list[str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
+        name = name.replace("-", "_")
         defects.require(bool(equals and name), "--option", pair, "NAME=VALUE")
+        taken = name in _ARGUMENTS or name in options
+        rule = "the name of an option of the strategy, once"
+        defects.require(not taken, "--option", pair, rule)
         try:
-            options[name.replace("-", "_")] = json.loads(value)
+            options[name] = json.loads(value)
         except (ValueError, RecursionError):
-            options[name.replace("-", "_")] = value
+            options[name] = value
     defects.raise_if_any()
     return options
 

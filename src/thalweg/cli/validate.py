@@ -12,7 +12,7 @@ from thalweg.cli.inputs import pose
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from thalweg.model import Application, Network, Plan
+    from thalweg.model import Application, Network, Plan, Problem
 
 
 def validate(
@@ -43,7 +43,6 @@ def validate(
 
 
 def _check_together(values: list[tuple[Path, Application | Network | Plan]]) -> None:
-    from thalweg.check import check
     from thalweg.errors import Defects
     from thalweg.model import Application, Network, Plan
 
@@ -52,19 +51,40 @@ def _check_together(values: list[tuple[Path, Application | Network | Plan]]) -> 
     if len(networks) != 1:
         return
     defects = Defects()
-    for path, app in applications:
-        problem = defects.attempt("", partial(pose, path, app, networks[0]))
-        for plan_path, plan in values:
-            if problem is None or not isinstance(plan, Plan) or plan.application != app.name:
-                continue
-            for violation in check(plan, problem) if plan.feasible else []:
-                defects.add(
-                    f"{plan_path}: feasible",
-                    True,
-                    "false, since the checker finds a violation",
-                    str(violation),
-                )
+    problems = {
+        app.name: defects.attempt("", partial(pose, path, app, networks[0]))
+        for path, app in applications
+    }
+    for path, plan in values:
+        if problems and isinstance(plan, Plan):
+            defects.attempt("", partial(_check_plan, path, plan, problems, networks[0].name))
     defects.raise_if_any()
+
+
+def _check_plan(path: Path, plan: Plan, problems: dict[str, Problem | None], net: str) -> None:
+    """Hold a plan against the problem that it says it solves."""
+    from thalweg.check import check
+    from thalweg.errors import Defects, InvalidInput
+    from thalweg.files.load import find_lines
+
+    defects = Defects()
+    known, given = plan.application in problems, " or ".join(problems)
+    defects.require(known, "application", plan.application, f"{given}, given with the plan")
+    rule = f"{net}, given with the plan"
+    defects.require(plan.network == net, "network", plan.network, rule)
+    problem = None if defects else problems[plan.application]
+    for violation in dict.fromkeys(check(plan, problem) if problem is not None else []):
+        if violation.constraint == "placed":
+            rule = f"a placement of {plan.application} on {net}"
+            hint = f"{violation.place} {violation.resource}"
+            defects.add("placement", violation.place, rule, hint)
+        elif plan.feasible:
+            rule = "false, since the checker finds a violation"
+            defects.add("feasible", True, rule, str(violation))
+    try:
+        defects.raise_if_any()
+    except InvalidInput as error:
+        raise find_lines(error, path) from None
 
 
 def _describe(value: Application | Network | Plan) -> tuple[str, str]:

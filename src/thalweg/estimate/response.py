@@ -125,11 +125,12 @@ def emission_bytes(deployment: Deployment, rates: Rates, model: ResponseModel) -
     operator = deployment.operator[sender]
     batch = np.maximum(columns.window_events[operator], 1.0)
     events_in = rates.events_in[sender]
-    between_s = np.divide(batch, events_in, out=np.zeros_like(events_in), where=events_in > 0)
+    # Events out per event in first: the time between two events may be beyond any number.
+    share = np.divide(rates.flow, events_in, out=np.zeros_like(events_in), where=events_in > 0)
     slide = columns.window_slide_s[operator]
-    between_s = np.where(slide > 0, slide, between_s)
-    between_s = np.where(columns.is_source[operator], model.source_period_s, between_s)
-    return rates.flow * rates.flow_size * between_s
+    period_s = np.where(columns.is_source[operator], model.source_period_s, slide)
+    events = np.where(period_s > 0, rates.flow * period_s, share * batch)
+    return events * rates.flow_size
 
 
 def crossing_delay_s(deployment: Deployment, emission: Floats, model: ResponseModel) -> Floats:

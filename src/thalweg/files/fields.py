@@ -186,7 +186,7 @@ def _ratio(*, chance: bool = False) -> FieldKind:
 
 
 def _ratio_hint(value: object) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or value.endswith("%"):
         return ""
     try:
         float(value[:_LONGEST_RATIO])

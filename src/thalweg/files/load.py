@@ -59,6 +59,17 @@ def load_any(path: str | os.PathLike[str]) -> Application | Network | Plan:
     return load_network(path) if _is_folder(path) else _load(path, _read_any)
 
 
+def find_lines(error: InvalidInput, path: str | os.PathLike[str]) -> InvalidInput:
+    """The problems of what was loaded from a file, with the file and the lines they come from."""
+    from thalweg.files.text import read_document
+
+    try:
+        document = read_document(path)
+    except InvalidInput:  # A folder, or a file that has changed since.
+        return error.in_file(os.fspath(path))
+    return error.in_file(document.file, document.line_of)
+
+
 def read_back(text: str, name: str, read: Callable[[object], Loaded]) -> Loaded:
     """What a file of this name with this text would be loaded as."""
     from thalweg.files.text import parse_document

@@ -33,7 +33,9 @@ def read_table(folder: Path, table: Table, rows: int, site_count: int) -> dict[s
             _require_size(metadata, rows, len(columns))
         # Texts stay in their dictionary: a short file must not unfold into a long list of copies.
         texts = [column.name for column in columns if column.is_text]
-        with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
+        with pq.ParquetFile(
+            path, metadata=metadata, read_dictionary=texts, page_checksum_verification=True
+        ) as file:
             arrow = file.read(columns=[column.name for column in columns])
         if arrow.num_rows != rows:
             _refuse(f"{arrow.num_rows} rows", f"{rows} rows, as network.json says")
@@ -64,6 +66,7 @@ def write_table(folder: Path, table: Table, values: Mapping[str, Values]) -> Non
         compression="none",
         row_group_size=_ROWS_PER_GROUP,
         store_schema=False,
+        write_page_checksum=True,
     )
 
 

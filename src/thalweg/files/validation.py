@@ -83,7 +83,9 @@ def show_location(location: Location) -> str:
 
 def as_written(error: InvalidInput, data: object) -> InvalidInput:
     """The same defects, with each value as it stands in the file where the path leads to one."""
-    return InvalidInput(_with_written_value(defect, data) for defect in error.defects)
+    # Of a hundred thousand defects only the first are ever shown.
+    told = error.defects[: 10 * MOST_DEFECTS]
+    return InvalidInput(_with_written_value(defect, data) for defect in told)
 
 
 def list_of(data: object, field: str) -> list[Any] | None:
@@ -130,10 +132,11 @@ def read_items(
 ) -> list[Made | None]:
     """What `make` makes of each item of a list; None for a defective one, which is remembered."""
     made = []
+    ready = getattr(verdict.document, field, None)
     for position, item in enumerate(list_of(data, field) or []):
         found = None
         if verdict.is_sound(field, position):
-            sound = entry.model_validate(item)
+            sound = ready[position] if ready else entry.model_validate(item)
             found = defects.attempt(f"{field}[{position}]", partial(make, sound))
         made.append(found)
     return made
@@ -265,4 +268,5 @@ def _with_written_value(defect: Defect, data: object) -> Defect:
             found = found[key]
         else:
             return defect
-    return defect if isinstance(found, (dict, list)) else replace(defect, value=found)
+    is_told = isinstance(found, (dict, list)) or found is defect.value
+    return defect if is_told else replace(defect, value=found)

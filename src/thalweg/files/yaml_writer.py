@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from thalweg.files.yaml_reader import UnclearScalar, resolve_plain
-from thalweg.units import show_number
 
-_WIDTH = 96
+_WIDTH = 100
 _PLAIN = re.compile(r"(?:[A-Za-z_/]|-?[0-9][0-9.e+-]* )[A-Za-z0-9_./µ %+()=-]*(?<! )")
 # Texts to us, but something else to readers of YAML 1.1.
 _WORDS = frozenset(("yes", "no", "on", "off", "y", "n", "nan", "inf"))
@@ -67,7 +66,13 @@ def _flow(value: object) -> str:
         return value if _is_plain(value) else _quoted(value)
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
-    return show_number(value) if isinstance(value, float) else str(value)
+    return _number(value) if isinstance(value, float) else str(value)
+
+
+def _number(value: float) -> str:
+    text = repr(float(value))
+    # Without a point, 1e-05 is a text to readers of YAML 1.1.
+    return text if "." in text else text.replace("e", ".0e")
 
 
 def _is_plain(text: str) -> bool:

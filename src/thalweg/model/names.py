@@ -9,6 +9,7 @@ from thalweg.errors import Defects, show_value
 LONGEST_NAME = 64
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _STRANGE = re.compile(r"[^A-Za-z0-9_.-]")
+_IN_PATHS = frozenset("/\\:~")
 NAME_RULE = (
     "a name of letters, digits, '_', '-' or '.', at most 64, starting with a letter or digit"
 )
@@ -31,11 +32,12 @@ def name_hint(text: object) -> str:
     """
     if not isinstance(text, str) or not text or is_name(text):
         return ""
-    if "/" in text or "\\" in text:
-        return "a name is never a path"
     if len(text) > LONGEST_NAME:
         return f"it has {len(text)} characters"
-    if strange := list(dict.fromkeys(_STRANGE.findall(text))):
+    strange = list(dict.fromkeys(_STRANGE.findall(text)))
+    if strange and set(strange) <= _IN_PATHS:
+        return "a name is never a path"
+    if strange:
         return f"take out {' and '.join(map(show_value, strange[:5]))}"
     return "two dots in a row belong to paths" if ".." in text else f'it starts with "{text[0]}"'
 

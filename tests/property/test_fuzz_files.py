@@ -1,0 +1,257 @@
+"""Whatever a file or a command line says: it is understood, or refused in words. Nothing else.
+
+Each claim has a quick variant that repeats the same cases in every run, and a slow one with more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from thalweg.cli.entry import run
+from thalweg.errors import InvalidInput
+from thalweg.files.application_reader import read_application
+from thalweg.files.application_writer import application_data
+from thalweg.files.load import load_any, load_application, load_network, load_plan, read_back
+from thalweg.files.network_reader import read_network
+from thalweg.files.network_writer import network_data
+from thalweg.files.plan_reader import read_plan
+from thalweg.files.save import save
+from thalweg.files.text import parse_document
+from thalweg.model import Application, Network, Plan
+from thalweg.planning import plan
+from thalweg.scenarios import small_city, small_taxi
+
+MOST_MESSAGES = 102
+
+TAXI, CITY = small_taxi(), small_city()
+APPLICATION: dict[str, Any] = application_data(TAXI)
+PLAN: dict[str, Any] = plan(TAXI, CITY).to_dict()
+
+
+def _sites(**more: Any) -> list[dict[str, Any]]:
+    nodes = [{"count": 3, "cpu": "1 GIPS", "memory": "1 GiB", "memory_available": "900 MB"}]
+    area = {"west": "-1 km", "south": "0 m", "east": "1 km", "north": "5 km"}
+    return [
+        {"name": "rank", "tier": "edge", "parent": "hub", "nodes": nodes, "area": area, **more},
+        {"name": "hub", "tier": "fog", "edge_delay": "2 ms", "nodes": nodes, **more},
+    ]
+
+
+NETWORKS: list[dict[str, Any]] = [
+    network_data(CITY),
+    {
+        "thalweg": 1,
+        "network": "mesh",
+        "sites": _sites(),
+        "mesh": {
+            "latency": [["0 s", "5 ms"], ["6 ms", "0 s"]],
+            "bandwidth": [["unlimited", "1 Gbps"], ["1 Gbps", "unlimited"]],
+            "bandwidth_available": "10 Mbps",
+        },
+    },
+    {
+        "thalweg": 1,
+        "network": "coordinates",
+        "sites": _sites(position=["1 ms", "-2 ms"], height="1 ms"),
+        "coordinates": {
+            "bandwidth": "1 Gbps",
+            "taken": [{"a": "rank", "b": "hub", "bandwidth": "1 Mbps"}],
+        },
+    },
+    {
+        "thalweg": 1,
+        "network": "links",
+        "sites": _sites(),
+        "root": "hub",
+        "links": [
+            {
+                "a": "rank",
+                "b": "hub",
+                "latency": "5 ms",
+                "bandwidth": "2 Mbps",
+                "bandwidth_available": ["1 Mbps", "2 Mbps"],
+            }
+        ],
+    },
+]
+
+Path_ = tuple[Any, ...]
+
+
+# --- spoiling documents
+
+
+def _places(data: Any, here: Path_ = ()) -> Iterator[Path_]:
+    """The path of every value below the top."""
+    items = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in items:
+        yield (*here, key)
+        if isinstance(value, (dict, list)):
+            yield from _places(value, (*here, key))
+
+
+def _at(data: Any, path: Path_) -> Any:
+    for step in path:
+        data = data[step]
+    return data
+
+
+_WORDS = [
+    *("thalweg", "application", "network", "operators", "streams", "limits", "sites", "nodes"),
+    *("links", "mesh", "coordinates", "root", "name", "kind", "rate", "pin", "tier", "window"),
+    *("events", "length", "slide", "count", "cpu", "memory", "parent", "area", "position", "taken"),
+    *("placement", "estimate", "violations", "reasons", "feasible", "why", "origin", "shape"),
+    *("edge", "fog", "cloud", "source", "transform", "sink", "rides", "hub", "hub-centre", "inf"),
+]
+_TEXTS = [
+    *("", " ", "\t", "5", "5 ms", "-5 ms", "5  ms", "5ms", "1e999 s", "1e-400 s", "0 s", "nan s"),
+    *("100 MB", "100 Mbps", "100 events/s", "unlimited", "40 %", "-40 %", "1e400 %", "..", "../x"),
+    *("a/b", "a/b/c", "/", "C:\\x", "<b>", "\x1b[2J", "\u202e", "\x9b", "a\nb", "é", "٣ s", "²"),
+    *("null", "true", "1", "&a", "*a", "!!str", "<<", "x" * 65, "x" * 300, "𝔸", "\u2028", "\ufeff"),
+]
+SCALARS = st.one_of(
+    st.sampled_from([None, True, False, 0, -1, 1, 2, 10**12, 10**39, -(10**39), 2**31, 2**63]),
+    st.sampled_from([0.0, -0.0, 0.5, -1.5, 1e-320, 1e300, 1.7e308]),
+    st.sampled_from(_WORDS),
+    st.sampled_from(_TEXTS),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(codec="utf-8"), max_size=12),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.one_of(st.sampled_from(_WORDS), st.text(max_size=5)), inner, max_size=3),
+    ),
+    max_leaves=5,
+)
+
+
+def _replace(draw: st.DrawFn, holder: Any, key: Any) -> None:
+    holder[key] = draw(VALUES)
+
+
+def _delete(_: st.DrawFn, holder: Any, key: Any) -> None:
+    del holder[key]
+
+
+def _repeat(draw: st.DrawFn, holder: Any, key: Any) -> None:
+    if isinstance(holder, list):
+        holder.insert(draw(st.integers(0, len(holder))), copy.deepcopy(holder[key]))
+    else:
+        holder[draw(st.sampled_from(_WORDS))] = copy.deepcopy(holder[key])
+
+
+def _insert(draw: st.DrawFn, holder: Any, key: Any) -> None:
+    if isinstance(holder, list):
+        holder.insert(key, draw(VALUES))
+    else:
+        holder[draw(st.one_of(st.sampled_from(_WORDS), st.text(max_size=8)))] = draw(VALUES)
+
+
+def _rename(_: st.DrawFn, holder: Any, key: Any) -> None:
+    if isinstance(holder, dict):
+        holder[f"{str(key)[1:]}{str(key)[:1]}"] = holder.pop(key)
+
+
+def _wrap(_: st.DrawFn, holder: Any, key: Any) -> None:
+    holder[key] = [holder[key]]
+
+
+CHANGES = [_replace, _replace, _replace, _delete, _repeat, _insert, _rename, _wrap]
+
+
+@st.composite
+def spoilt(draw: st.DrawFn, documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """A document that was right, with one to six changes at random places."""
+    data = copy.deepcopy(draw(st.sampled_from(documents)))
+    for _ in range(draw(st.integers(1, 6))):
+        places = list(_places(data))
+        if not places:
+            break
+        path = places[draw(st.integers(0, len(places) - 1))]
+        change = draw(st.sampled_from(CHANGES))
+        change(draw, _at(data, path[:-1]), path[-1])
+    # Some changes have put parts of the document into others; a file is a tree.
+    return copy.deepcopy(data)
+
+
+_PIECES = [
+    *("&a ", "*a", "!!python/object:os.system ", "!x ", "<<: ", "---\n", "...\n", "\t", ": ", "- "),
+    *("? ", "{", "}", "[", "]", '"', "'", "#", "|\n", ">\n", "%TAG ! x\n", "\\", ",", "\0", "\x1b"),
+    *("\ufeff", "\u2028", "\x85", "\r", "\n", "\n  ", "NaN", "Infinity", "1e999", "0x10", "007"),
+    *(".inf", "~", "nan", "yes", "9" * 50, "[" * 40, "\ud800", "\uffff", "//", "/*", "None"),
+]
+
+
+@st.composite
+def spoilt_text(draw: st.DrawFn, documents: list[dict[str, Any]]) -> tuple[str, str]:
+    """The name of a file and its text: a document, spoilt or not, with its text spoilt, too."""
+    data = draw(st.one_of(st.sampled_from(documents), spoilt(documents)))
+    name = draw(st.sampled_from(["f.json", "f.yaml"]))
+    text = json.dumps(data, indent=1) if name == "f.json" else yaml.safe_dump(data)
+    for _ in range(draw(st.integers(0, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.sampled_from([0, 0, 1, 2, 5, 40])))
+        text = text[:start] + draw(st.sampled_from(["", *_PIECES])) + text[end:]
+    return name, text
+
+
+# --- what may happen
+
+
+def require_words(error: InvalidInput, file: str | None = None) -> None:
+    """The error is for people: one printable line for each defect, with place and rule."""
+    assert error.defects
+    assert len(error.defects) <= MOST_MESSAGES or file is None
+    assert len(str(error).split("\n")) == len(error.defects)
+    for defect in error.defects:
+        assert str(defect).isprintable(), repr(str(defect))
+        assert defect.rule
+        assert file is None or (defect.file == file and str(defect).startswith(file))
+
+
+def read_or_refuse(read: Callable[[object], Any], data: object) -> Any:
+    before = copy.deepcopy(data)
+    try:
+        found = read(data)
+    except InvalidInput as error:
+        require_words(error)
+        found = None
+    assert data == before
+    return found
+
+
+def load_or_refuse(read: Callable[[object], Any], name: str, text: str) -> Any:
+    try:
+        return read_back(text, name, read)
+    except InvalidInput as error:
+        require_words(error, name)
+        return None
+
+
+def variants(quick: int, slow: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a claim on a few cases always, and on many where time is plenty."""
+
+    def decorate(claim: Callable[..., None]) -> Callable[..., None]:
+        def run_both(cases: int, **drawn: Any) -> None:
+            raise NotImplementedError
+
+        del run_both
+        return claim
+
+    return decorate
