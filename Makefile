@@ -39,7 +39,7 @@ lint: $(STAMP) ## ruff, mypy and the import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 docs: $(STAMP) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -5,6 +5,8 @@ Round-trip times between PlanetLab nodes where that data set is at hand, else ge
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -24,6 +26,15 @@ MEDIAN_TARGET, P90_TARGET = 8.0, 36.0
 METHODS = {"Vivaldi": False, "Vivaldi, polished": True}
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Median and 90th percentile of the relative error in percent, and seconds."""
+
+    median: float
+    p90: float
+    seconds: float
+
+
 def run(settings: Settings) -> Result:
     """Fit with several seeds, then with more and fewer dimensions."""
     rtt_s, measured, origin = _round_trips(settings)
@@ -33,32 +44,27 @@ def run(settings: Settings) -> Result:
         Row(measure="nodes", value=len(rtt_s), unit="nodes"),
         Row(measure="measured pairs", value=pairs, unit="pairs"),
     ]
+
+    @cache  # The sweeps over seeds and over dimensions have a point in common.
+    def fit(method: str, seed: int, dimensions: int) -> Fit:
+        settings.tell(f"{method}, seed {seed}, {dimensions} dimensions")
+        return _fit(rtt_s, method, seed, dimensions)
+
     seeds = range(2 if settings.quick else 10)
     for method in METHODS:
-        rows += _measure_seeds(settings, method, rtt_s, seeds, has_targets=measured)
+        fits = [fit(method, seed, DEFAULT_DIMENSIONS) for seed in seeds]
+        rows += _summarise_seeds(method, fits, has_targets=measured)
     for dimensions in SWEPT_DIMENSIONS[::2] if settings.quick else SWEPT_DIMENSIONS:
-        rows += _measure_dimensions(settings, rtt_s, dimensions)
+        for method in METHODS:
+            rows += _tell_dimensions(method, dimensions, fit(method, 0, dimensions))
     notes = [origin, "errors are |estimate − measured| / measured over all measured pairs"]
     return Result(rows=rows, notes=notes)
 
 
-def _measure_seeds(
-    settings: Settings,
-    method: str,
-    rtt_s: NDArray[np.float64],
-    seeds: range,
-    *,
-    has_targets: bool,
-) -> list[Row]:
+def _summarise_seeds(method: str, fits: list[Fit], *, has_targets: bool) -> list[Row]:
     """The worst seed has to meet the target: nobody chooses a seed after looking at its error."""
-    medians, p90s, seconds = [], [], []
-    for seed in seeds:
-        settings.tell(f"{method}, seed {seed}")
-        half, nine_tenths, spent_s = _fit(rtt_s, method, seed, DEFAULT_DIMENSIONS)
-        medians.append(half)
-        p90s.append(nine_tenths)
-        seconds.append(spent_s)
-    note = f"worst of {len(seeds)} seeds, {DEFAULT_DIMENSIONS} dimensions"
+    medians, p90s = [fit.median for fit in fits], [fit.p90 for fit in fits]
+    note = f"worst of {len(fits)} seeds, {DEFAULT_DIMENSIONS} dimensions"
     return [
         Row(
             measure=f"{method}: median relative error",
@@ -76,41 +82,31 @@ def _measure_seeds(
         ),
         Row(
             measure=f"{method}: time to fit",
-            value=median(seconds),
+            value=median(fit.seconds for fit in fits),
             unit="s",
-            note=f"median of {len(seeds)} seeds",
+            note=f"median of {len(fits)} seeds",
         ),
     ]
 
 
-def _measure_dimensions(
-    settings: Settings, rtt_s: NDArray[np.float64], dimensions: int
-) -> list[Row]:
-    rows = []
-    for method in METHODS:
-        settings.tell(f"{method}, {dimensions} dimensions")
-        half, nine_tenths, seconds = _fit(rtt_s, method, 0, dimensions)
-        at = {"dimensions": dimensions, "seed": 0}
-        sweep = f"{method}, by dimensions"
-        rows += [
-            Row(measure=f"{sweep}: median relative error", value=half, unit="%", at=at),
-            Row(measure=f"{sweep}: 90th percentile", value=nine_tenths, unit="%", at=at),
-            Row(measure=f"{sweep}: time to fit", value=seconds, unit="s", at=at),
-        ]
-    return rows
+def _tell_dimensions(method: str, dimensions: int, fit: Fit) -> list[Row]:
+    at = {"dimensions": dimensions, "seed": 0}
+    sweep = f"{method}, by dimensions"
+    return [
+        Row(measure=f"{sweep}: median relative error", value=fit.median, unit="%", at=at),
+        Row(measure=f"{sweep}: 90th percentile", value=fit.p90, unit="%", at=at),
+        Row(measure=f"{sweep}: time to fit", value=fit.seconds, unit="s", at=at),
+    ]
 
 
-def _fit(
-    rtt_s: NDArray[np.float64], method: str, seed: int, dimensions: int
-) -> tuple[float, float, float]:
-    """Median and 90th percentile of the relative error in percent, and seconds."""
+def _fit(rtt_s: NDArray[np.float64], method: str, seed: int, dimensions: int) -> Fit:
     rng = np.random.default_rng(seed)
     polish = METHODS[method]
     coordinates, seconds = timed(
         lambda: fit_coordinates(rtt_s, rng=rng, dimensions=dimensions, polish=polish)
     )
     half, nine_tenths = np.quantile(relative_errors(coordinates, rtt_s), [0.5, 0.9]) * 100.0
-    return float(half), float(nine_tenths), seconds
+    return Fit(float(half), float(nine_tenths), seconds)
 
 
 def _round_trips(settings: Settings) -> tuple[NDArray[np.float64], bool, str]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 
 from thalweg.files.text import LARGEST_FILE_BYTES
-
-_NOT_CASES = {"expected.yaml", "README.md"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,31 +26,20 @@ class Case:
 
 
 def find_kept_cases(folder: Path) -> list[Case]:
-    """Every file of the folder and below, in the order of their names.
+    """Every case of `expected.yaml`: a file, or a folder of files that are wrong only together.
 
-    Files that are wrong only together share a folder in `pair`; they make one case.
+    `thalweg validate` is asked, unless a case names another command.
     """
-    files = [
-        path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in _NOT_CASES
-    ]
-    cases: dict[str, list[Path]] = {}
-    for path in files:
-        together = path.parent.parent == folder / "pair"
-        cases.setdefault(str((path.parent if together else path).relative_to(folder)), []).append(
-            path
-        )
-    return [Case(name, _arguments(paths)) for name, paths in cases.items()]
+    expected = yaml.safe_load((folder / "expected.yaml").read_text(encoding="utf-8"))
+    return [Case(name, _arguments(folder / name, about)) for name, about in expected.items()]
 
 
-def _arguments(files: list[Path]) -> tuple[str, ...]:
-    """What is asked about files with these names: an old and a new plan are compared, …"""
-    by_name = {path.stem: str(path) for path in files}
-    if set(by_name) == {"older", "newer"}:
-        return ("diff", by_name["older"], by_name["newer"])
-    if len(files) == 2 and "app" in by_name:
-        application = by_name.pop("app")
-        return ("plan", application, *by_name.values())
-    return ("validate", *by_name.values())
+def _arguments(path: Path, about: Mapping[str, Any]) -> tuple[str, ...]:
+    if path.is_file():
+        return ("validate", str(path))
+    files = sorted(file.name for file in path.iterdir())
+    verb, *words = about.get("command", ["validate", *files])
+    return (verb, *(str(path / word) for word in words))
 
 
 def make_hostile_cases(folder: Path) -> list[Case]:

@@ -34,10 +34,10 @@ class Defect:
         where = ": ".join(part for part in (place, self.path) if part)
         message = f"got {show_value(self.value)}, need {self.rule}"
         text = f"{where}: {message}" if where else message
-        if not self.hint:
-            return text
-        stop = "" if self.hint.endswith(("?", ".", "!")) else "."
-        return f"{text}. Hint: {self.hint}{stop}"
+        if self.hint:
+            stop = "" if self.hint.endswith(("?", ".", "!")) else "."
+            text = f"{text}. Hint: {self.hint}{stop}"
+        return _printable(text)
 
 
 class ThalwegError(Exception):
@@ -133,7 +133,7 @@ def show_value(value: object) -> str:
     """A value as a person wrote it, cut to a readable length and free of control characters."""
     if isinstance(value, str):
         text = json.dumps(value[: _SHOWN_VALUE_LENGTH + 1], ensure_ascii=False)
-        text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+        text = _printable(text)
     elif value is None:
         return "nothing"
     elif isinstance(value, bool):
@@ -149,6 +149,13 @@ def show_value(value: object) -> str:
     if len(text) > _SHOWN_VALUE_LENGTH:
         return text[: _SHOWN_VALUE_LENGTH - 1] + ('…"' if isinstance(value, str) else "…")
     return text
+
+
+def _printable(text: str) -> str:
+    """The text on one line, with nothing in it that a terminal could obey."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 def _show_list(values: Sequence[object]) -> str:

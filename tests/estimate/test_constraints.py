@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
 from generators.problems import random_placement, random_problem
+from generators.violations import assert_same_violations
 from thalweg.check import check
 from thalweg.estimate.evaluate import make_plan
-from thalweg.model import Plan, Problem, Violation
+from thalweg.model import Plan, Problem
 
 CONSTRAINTS = {
     "pin",
@@ -22,25 +22,6 @@ CONSTRAINTS = {
     "response-time",
     "uplink",
 }
-
-
-def row(violation: Violation) -> tuple[str, str, str, str, tuple[str, ...]]:
-    """All but the numbers; operators as a set."""
-    return (
-        violation.constraint,
-        violation.place,
-        violation.resource,
-        violation.unit,
-        tuple(sorted(violation.operators)),
-    )
-
-
-def assert_same(found: Iterable[Violation], checked: Iterable[Violation]) -> None:
-    ours, theirs = sorted(found, key=row), sorted(checked, key=row)
-    assert [row(violation) for violation in ours] == [row(violation) for violation in theirs]
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.need == pytest.approx(other.need, rel=1e-9)
-        assert one.have == pytest.approx(other.have, rel=1e-9)
 
 
 def random_plan(seed: int) -> tuple[Problem, Plan]:
@@ -69,7 +50,7 @@ def agree(seeds: range) -> Counter[str]:
         problem, plan = random_plan(seed)
         checked = check(plan, problem)
         try:
-            assert_same(plan.violations, checked)
+            assert_same_violations(plan.violations, checked)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}") from error
         assert plan.feasible == (not checked)

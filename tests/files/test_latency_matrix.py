@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from thalweg.errors import InvalidInput
 from thalweg.files import latency_matrix
-from thalweg.files.latency_matrix import MOST_NODES, load_rtt_matrix
+from thalweg.files.latency_matrix import MOST_CSV_NODES, MOST_NODES, load_rtt_matrix
 
 MATRIX_MS = np.array([[0.0, 20.0, np.nan], [22.0, 0.0, 5.0], [7.5, 5.0, 0.0]])
 
@@ -199,7 +199,7 @@ def test_a_csv_that_is_not_text_too_large_or_too_wide_is_refused(tmp_path, monke
     path.write_text("," * 100_000 + "\n" + "1,2\n")
     assert '"100001 cells", need 2 cells' in refused(path, unit="s")
     path.write_text("1\n" * (2 * MOST_NODES))
-    assert f"need a matrix of 2 to {MOST_NODES} nodes" in refused(path, unit="s")
+    assert f"need 2 to {MOST_CSV_NODES} rows in a .csv file" in refused(path, unit="s")
     path.write_text(("x," * 39 + "x\n") * 40)
     assert len(refused(path, unit="s").splitlines()) == 20
     monkeypatch.setattr(latency_matrix, "LARGEST_CSV_BYTES", 100)

@@ -10,8 +10,10 @@ import copy
 import io
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,6 @@ from thalweg.files.network_reader import read_network
 from thalweg.files.network_writer import network_data
 from thalweg.files.plan_reader import read_plan
 from thalweg.files.save import save
-from thalweg.files.text import parse_document
 from thalweg.model import Application, Network, Plan
 from thalweg.planning import plan
 from thalweg.scenarios import small_city, small_taxi
@@ -244,14 +245,213 @@ def load_or_refuse(read: Callable[[object], Any], name: str, text: str) -> Any:
         return None
 
 
-def variants(quick: int, slow: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a claim on a few cases always, and on many where time is plenty."""
+def fuzzed(cases: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """So many cases, the same ones in every run."""
+    return settings(
+        max_examples=cases,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
 
-    def decorate(claim: Callable[..., None]) -> Callable[..., None]:
-        def run_both(cases: int, **drawn: Any) -> None:
-            raise NotImplementedError
 
-        del run_both
-        return claim
+def check_application(data: dict[str, Any]) -> None:
+    found = read_or_refuse(read_application, data)
+    if found is not None:
+        assert isinstance(found, Application)
+        assert read_application(application_data(found)) == found
 
-    return decorate
+
+def check_network(data: dict[str, Any]) -> None:
+    found = read_or_refuse(read_network, data)
+    if found is not None:
+        assert isinstance(found, Network)
+        assert network_data(read_network(network_data(found))) == network_data(found)
+
+
+def check_plan(data: dict[str, Any]) -> None:
+    found = read_or_refuse(read_plan, data)
+    if found is not None:
+        assert isinstance(found, Plan)
+        assert read_plan(found.to_dict()).to_dict() == found.to_dict()
+
+
+READERS = [read_application, read_network, read_plan]
+DOCUMENTS = [APPLICATION, PLAN, *NETWORKS]
+
+
+def check_text(reader: int, named: tuple[str, str]) -> None:
+    load_or_refuse(READERS[reader], *named)
+
+
+def check_file(folder: Path, name: str, contents: bytes) -> None:
+    path = folder / name
+    path.write_bytes(contents)
+    for load in (load_any, load_application, load_network, load_plan):
+        try:
+            load(path)
+        except InvalidInput as error:
+            require_words(error, str(path))
+
+
+# --- documents
+
+
+@fuzzed(300)
+@given(spoilt([APPLICATION]))
+def test_a_spoilt_application_is_read_or_refused(data: dict[str, Any]) -> None:
+    check_application(data)
+
+
+@fuzzed(300)
+@given(spoilt(NETWORKS))
+def test_a_spoilt_network_is_read_or_refused(data: dict[str, Any]) -> None:
+    check_network(data)
+
+
+@fuzzed(300)
+@given(spoilt([PLAN]))
+def test_a_spoilt_plan_is_read_or_refused(data: dict[str, Any]) -> None:
+    check_plan(data)
+
+
+@fuzzed(150)
+@given(VALUES, st.integers(0, 2))
+def test_any_plain_data_is_read_or_refused(data: Any, reader: int) -> None:
+    read_or_refuse(READERS[reader], data)
+
+
+@pytest.mark.slow
+@fuzzed(3000)
+@given(spoilt([APPLICATION]))
+def test_many_spoilt_applications_are_read_or_refused(data: dict[str, Any]) -> None:
+    check_application(data)
+
+
+@pytest.mark.slow
+@fuzzed(3000)
+@given(spoilt(NETWORKS))
+def test_many_spoilt_networks_are_read_or_refused(data: dict[str, Any]) -> None:
+    check_network(data)
+
+
+@pytest.mark.slow
+@fuzzed(2000)
+@given(spoilt([PLAN]))
+def test_many_spoilt_plans_are_read_or_refused(data: dict[str, Any]) -> None:
+    check_plan(data)
+
+
+# --- text
+
+
+@fuzzed(300)
+@given(st.integers(0, 2), spoilt_text(DOCUMENTS))
+def test_a_spoilt_text_is_read_or_refused(reader: int, named: tuple[str, str]) -> None:
+    check_text(reader, named)
+
+
+@pytest.mark.slow
+@fuzzed(3000)
+@given(st.integers(0, 2), spoilt_text(DOCUMENTS))
+def test_many_spoilt_texts_are_read_or_refused(reader: int, named: tuple[str, str]) -> None:
+    check_text(reader, named)
+
+
+@fuzzed(300)
+@given(st.sampled_from(["f.json", "f.yaml"]), st.text(max_size=200))
+def test_any_text_is_read_or_refused(name: str, text: str) -> None:
+    check_text(0, (name, text))
+
+
+@pytest.mark.slow
+@fuzzed(3000)
+@given(st.sampled_from(["f.json", "f.yaml"]), st.lists(st.sampled_from(_PIECES)).map("".join))
+def test_many_texts_of_special_characters_are_read_or_refused(name: str, text: str) -> None:
+    check_text(0, (name, text))
+
+
+@fuzzed(150)
+@given(st.sampled_from(["f.json", "f.yaml", "f.yml"]), st.binary(max_size=200))
+@example("f.yaml", b"\xff\xfea\x00")
+@example("f.json", b"\xef\xbb\xbf{}")
+def test_any_bytes_are_loaded_or_refused(name: str, contents: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        check_file(Path(folder), name, contents)
+
+
+# --- the command line
+
+
+_VERBS = ["validate", "plan", "explain", "diff", "strategies", "schema", "coordinates", "init"]
+_FILES = ["app.yaml", "network.yaml", "plan.json", "bad.yaml", "network", "none.yaml", "matrix.csv"]
+_OPTIONS = [
+    *("--format", "json", "table", "--format=json", "--format=xml", "-s", "--strategy"),
+    *("cloud-only", "cloud-only+cloud-only", "+", "none", "--option", "a=1", "=", "current=1"),
+    *("rates=[1]", "strategy=2", "a=NaN", "--current", "-o", "out.json", "out", "no/out.json"),
+    *("--unit", "ms", "--dimensions", "3", "0", "-1", "--seed", "1e9", "--force", "-h", "--help"),
+    *("--version", "--", "-", "", "application", "network", "plan", "rides", "demo", "--nonsense"),
+]
+# Never a path that leads out of the folder of the test.
+_STRANGE = st.text(max_size=10).map(lambda text: text.replace("/", "_").strip(".~"))
+WORDS = st.lists(
+    st.one_of(st.sampled_from(_FILES), st.sampled_from(_OPTIONS), _STRANGE), max_size=6
+)
+_SENSIBLE = [
+    *(["plan", "app.yaml", "network.yaml"], ["plan", "app.yaml", "network"], ["validate"]),
+    *(["explain", "plan.json"], ["diff", "plan.json", "plan.json"], ["init", "demo"], ["schema"]),
+    *(["coordinates", "matrix.csv", "--unit", "ms"], ["strategies"], ["validate", "app.yaml"]),
+]
+LINES = st.one_of(
+    st.tuples(st.sampled_from(_SENSIBLE), WORDS).map(lambda line: [*line[0], *line[1]]),
+    st.tuples(st.sampled_from(_VERBS), WORDS).map(lambda line: [line[0], *line[1]]),
+    WORDS,
+)
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with files to name."""
+    folder = tmp_path_factory.mktemp("examples")
+    save(TAXI, folder / "app.yaml")
+    save(CITY, folder / "network.yaml")
+    save(CITY, folder / "network")
+    (folder / "plan.json").write_text(json.dumps(PLAN))
+    (folder / "bad.yaml").write_text("thalweg: 1\napplication: ../x\noperators: 5\n")
+    (folder / "matrix.csv").write_text("0,1,2\n1,0,3\n2,3,0\n")
+    return folder
+
+
+@contextlib.contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def check_line(examples: Path, words: list[str]) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    with tempfile.TemporaryDirectory() as name:
+        shutil.copytree(examples, name, dirs_exist_ok=True)
+        with working_in(Path(name)), redirect_stdout(out), redirect_stderr(err):
+            code = run(words)
+    assert code in (0, 2, 3), err.getvalue()
+    assert "Traceback" not in err.getvalue()
+    assert "inside Thalweg" not in err.getvalue()
+
+
+@fuzzed(300)
+@given(words=LINES)
+def test_any_command_line_is_done_or_refused(examples: Path, words: list[str]) -> None:
+    check_line(examples, words)
+
+
+@pytest.mark.slow
+@fuzzed(1500)
+@given(words=LINES)
+def test_many_command_lines_are_done_or_refused(examples: Path, words: list[str]) -> None:
+    check_line(examples, words)

@@ -27,7 +27,9 @@ FloatArray = NDArray[np.float64]
 
 # Keeps a hostile file harmless: a few hundred bytes of zip can promise terabytes of zeros.
 MOST_NODES = 5_000
-LARGEST_CSV_BYTES = 64 * 1024 * 1024
+# Text is read cell by cell; beyond this it takes longer than anyone waits for an error.
+MOST_CSV_NODES = 1_000
+LARGEST_CSV_BYTES = 16 * 1024 * 1024
 
 _UNITS = ("s", "ms", "us")
 _UNIT_OF_ARRAY = {f"rtt_{unit}": unit for unit in _UNITS}
@@ -156,9 +158,12 @@ def _read_csv(file: str, unit: str) -> tuple[FloatArray, str]:
         _refuse(file, f"{size} bytes", rule, f'save it as .npz with an array named "{_ARRAY}"')
     with Path(file).open(encoding="utf-8-sig") as stream:
         filled = ((at, line) for at, line in enumerate(stream, start=1) if line.strip())
-        lines = list(islice(filled, MOST_NODES + 1))
+        lines = list(islice(filled, MOST_CSV_NODES + 1))
     nodes = len(lines)
-    _require_size(nodes, file, "")
+    if not 2 <= nodes <= MOST_CSV_NODES:
+        shown = f"more than {MOST_CSV_NODES} rows" if nodes > MOST_CSV_NODES else f"{nodes} rows"
+        rule = f"2 to {MOST_CSV_NODES} rows in a .csv file"
+        _refuse(file, shown, rule, f'save it as .npz with an array named "{_ARRAY}"')
     defects: list[Defect] = []
     shown = _printable(file)
     matrix = np.full((nodes, nodes), np.nan)

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from thalweg.errors import Defects, InvalidInput
+from thalweg.errors import Defect, Defects, InvalidInput, join_path
 from thalweg.files.fields import FieldKind, refuse
+from thalweg.files.outline import MOST_DEFECTS
 from thalweg.units import (
     BANDWIDTH,
     CPU_SPEED,
@@ -170,12 +171,19 @@ def write_signed(value: float, dimension: Dimension) -> str:
 
 
 def _read_each(values: list[Any], read: Callable[[Any], Any]) -> list[Any]:
-    defects = Defects()
-    found = [
-        defects.attempt(f"[{position}]", lambda value=value: read(value))  # type: ignore[misc]
-        for position, value in enumerate(values)
-    ]
-    defects.raise_if_any()
+    """What each value is read as; stops where there are more defects than anyone reads."""
+    found: list[Any] = []
+    wrong: list[Defect] = []
+    for position, value in enumerate(values):
+        try:
+            found.append(read(value))
+        except InvalidInput as error:
+            path = f"[{position}]"
+            wrong += [replace(d, path=join_path(path, d.path)) for d in error.defects]
+            if len(wrong) > MOST_DEFECTS:
+                break
+    if wrong:
+        raise InvalidInput(wrong)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -106,7 +106,7 @@ class Hints:
     def __init__(self) -> None:
         self._left = _MOST_COMPARISONS
 
-    def nearest(self, name: str, known: list[str]) -> str:
+    def nearest(self, name: str, known: Collection[str]) -> str:
         """A hint, or none."""
         self._left -= len(known)
         return nearest(name, known) if self._left >= 0 else ""
@@ -118,7 +118,7 @@ def require_known(
     """Remember a defect unless the name is a known one; whether it is."""
     if name in known:
         return True
-    defects.add(path, name, rule, hints.nearest(name, list(known)))
+    defects.add(path, name, rule, hints.nearest(name, known))
     return False
 
 
