@@ -5,6 +5,8 @@ SHELL := /bin/bash
 
 # An environment that the caller has active must not leak into ours.
 unexport VIRTUAL_ENV CONDA_PREFIX PYTHONHOME PYTHONPATH
+# Without byte code every process of the tests would compile NumPy and pydantic anew.
+unexport PYTHONDONTWRITEBYTECODE
 export NO_MKDOCS_2_WARNING := true
 
 BIN := .venv/bin

@@ -313,10 +313,15 @@ def test_links_are_joined_as_the_model_joins_them() -> None:
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
 
 
-def test_what_is_available_may_differ_by_direction() -> None:
-    network = read_network(changed(CITY, "links.0.bandwidth_available", ["1 Mbps", "2 Mbps"]))
-    assert network.link("fog-1", "cloud").bandwidth_available_bps == 1e6
-    assert network.link("cloud", "fog-1").bandwidth_available_bps == 2e6
+@pytest.mark.parametrize(("a", "b"), [("fog-1", "cloud"), ("cloud", "fog-1")])
+@pytest.mark.parametrize("root", ["fog-1", "cloud"])
+def test_what_is_available_may_differ_by_direction(a: str, b: str, root: str) -> None:
+    link = {**CITY["links"][0], "a": a, "b": b, "bandwidth_available": ["1 Mbps", "2 Mbps"]}
+    network = read_network({**CITY, "links": [link], "root": root})
+    assert network.link(a, b).bandwidth_available_bps == 1e6
+    assert network.link(b, a).bandwidth_available_bps == 2e6
+    assert isinstance(network.wan, TreeWan)
+    assert network.wan.parent[network.site_index[root]] == -1
 
 
 def test_a_mesh_is_read_from_the_row_to_the_column() -> None:
@@ -596,7 +601,7 @@ def test_links_keep_their_numbers_where_others_are_broken() -> None:
     assert messages[2].endswith("Hint: links[1] joins them already.")
 
 
-@pytest.mark.parametrize("count", [150, 4000])
+@pytest.mark.parametrize("count", [150, 900])
 def test_many_dangling_names_are_told_without_comparing_each_with_all(count: int) -> None:
     operators = [{"name": f"step-{k}"} for k in range(count)]
     streams = [{"source": f"stpe-{k}", "target": f"step-{k}"} for k in range(count)]

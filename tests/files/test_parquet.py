@@ -493,6 +493,15 @@ def test_links_that_leave_a_site_out_are_refused(tmp_path: Path) -> None:
     assert 'sites[2]: got "cloud"' in message
 
 
+def test_ways_are_taken_in_any_order(tmp_path: Path) -> None:
+    folder = saved(tmp_path, "coordinates")
+    rewritten(folder, "taken.parquet", lambda table: table.take([1, 0]))
+    loaded = load_network(folder).wan
+    assert isinstance(loaded, CoordinateWan)
+    assert loaded.taken_links.tolist() == COORDINATES.taken_links.tolist()
+    assert loaded.taken_bps.tolist() == COORDINATES.taken_bps.tolist()
+
+
 def test_the_same_way_taken_twice_is_refused(tmp_path: Path) -> None:
     folder = saved(tmp_path, "coordinates")
     rewritten(folder, "taken.parquet", with_column("a", [0, 0]))

@@ -225,10 +225,29 @@ def test_every_figure_is_checked_and_all_defects_come_at_once() -> None:
         ({"node_names": ("a", "b")}, ["node_names"]),
         ({"node_names": ("a", "a", "b", "c")}, ["node_names"]),
         ({"node_names": ("a", "b/c", "b", "c")}, ["node_names"]),
+        ({"node_names": ("a", "b/c", "b", "c/d")}, ["node_names", "node_names"]),
     ],
 )  # fmt: skip
 def test_what_is_no_network_is_refused(changes: dict[str, Any], paths: list[str]) -> None:
     assert refused(lambda: make(**changes)) == paths
+
+
+def test_every_name_of_a_large_site_is_looked_at() -> None:
+    names = tuple(f"n{k}" for k in range(99))
+    count = len(names) + 1
+    figures = {
+        name: np.ones(count)
+        for name, array in vars(make()).items()
+        if name.startswith("node_") and isinstance(array, np.ndarray)
+    }
+    whole = {name: np.zeros(count, dtype=np.int32) for name in ("node_site", "node_operators")}
+
+    def large(last: str) -> Network:
+        return make(**{**figures, **whole, "node_names": (*names, last)})
+
+    assert large("n99").node_index("e0/n99") == 99
+    assert refused(lambda: large("z/z")) == ["node_names"]
+    assert refused(lambda: large("n50")) == ["node_names"]
 
 
 def test_an_empty_network_is_refused() -> None:

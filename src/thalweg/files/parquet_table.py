@@ -148,6 +148,8 @@ def _texts(chunks: Any, column: Column) -> list[str]:
         words, places = chunk.dictionary.to_pylist(), chunk.indices
         if len(chunk):
             at = np.frombuffer(places.buffers()[1], np.int32, len(chunk), places.offset * 4)
+            if at.min() < 0 or at.max() >= len(words):
+                _refuse("a text outside its dictionary", "a file that is whole", path=column.name)
             found += [words[k] for k in at.tolist()]
     return found
 

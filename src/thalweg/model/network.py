@@ -14,7 +14,7 @@ import numpy.typing as npt
 from thalweg.errors import Defects
 from thalweg.model.figures import freeze, require_figures, require_no_more
 from thalweg.model.graph import Floats, Index, distinct
-from thalweg.model.names import require_name, require_unique
+from thalweg.model.names import is_name, require_name, require_unique
 from thalweg.model.views import Link, Node, Site
 from thalweg.model.wan import Wan
 
@@ -34,6 +34,7 @@ class Tier(IntEnum):
 
 Nodes = int | npt.NDArray[np.integer[Any]]
 
+_MOST_SHOWN = 20
 _NODE_FIGURES = (
     ("node_cpu_ips", "node_cpu_available_ips"),
     ("node_memory_bytes", "node_memory_available_bytes"),
@@ -294,11 +295,19 @@ def _require_node_names(
     if len(names) != count:
         defects.add("node_names", len(names), f"{count} names")
         return
-    # Sites repeat each other's names; one look at each is enough.
-    for name in dict.fromkeys(names):
-        require_name(defects, "node_names", name)
-    if len(set(zip(node_site.tolist(), names, strict=True))) < count:
-        defects.add("node_names", "a name twice in a site", "a name of its own for each node")
+    first = np.flatnonzero(np.diff(node_site, prepend=-1)).tolist()
+    before: set[str] = set()
+    for site, (start, end) in enumerate(zip(first, [*first[1:], count], strict=True)):
+        here = set(names[start:end])
+        # Sites repeat each other's names; one look at each is enough.
+        strange = [name for name in here - before if not is_name(name)]
+        for name in sorted(strange, key=str)[:_MOST_SHOWN]:
+            require_name(defects, "node_names", name)
+        if len(here) < end - start:
+            defects.add("node_names", "a name twice in a site", "a name of its own for each node")
+        if site >= _MOST_SHOWN and defects:
+            return
+        before = here
 
 
 def _require_parents(defects: Defects, parent: Index, names: tuple[str, ...]) -> None:
