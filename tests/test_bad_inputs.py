@@ -7,7 +7,6 @@ holds what must be said about each. Large ones are made here.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import benchmarks.launch
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -199,14 +199,13 @@ LARGE = [
 
 def run_alone(folder: Path, words: list[str]) -> tuple[int, str, str, int]:
     """The exit code, both outputs and the peak memory in bytes of a process of its own."""
-    command = [sys.executable, "-m", "thalweg", *words]
-    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
-        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err)
-        _, status, usage = os.wait4(process.pid, 0)
-        # The process is reaped already; without its code Popen would wait for it again.
-        process.returncode = os.waitstatus_to_exitcode(status)
-    said = [(folder / name).read_text(encoding="utf-8") for name in ("out", "err")]
-    return process.returncode, said[0], said[1], usage.ru_maxrss * 1024
+    # `wait4` would count this process's memory to the child's peak; the launcher has next to none.
+    launcher = [sys.executable, "-I", "-S", benchmarks.launch.__file__, "report", "300"]
+    command = [*launcher, sys.executable, "-m", "thalweg", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    code, _, _, peak_bytes, timed_out = (folder / "report").read_text().split()
+    assert timed_out == "0"
+    return int(code), done.stdout, done.stderr, int(peak_bytes)
 
 
 def check_large(large: Large, err: str) -> None:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from thalweg.errors import Defect, InvalidInput
 
 # Bounded repetition: no text can make this pattern slow.
-_QUANTITY = re.compile(r"([+-]?[0-9][0-9_]{0,60}(?:\.[0-9]{0,60})?(?:[eE][+-]?[0-9]{1,4})?)\s?(.*)")
+_QUANTITY = re.compile(
+    r"([+-]?[0-9]{1,60}(?:_[0-9]{1,60}){0,20}(?:\.[0-9]{0,60})?(?:[eE][+-]?[0-9]{1,4})?)\s?(.*)"
+)
 _LONGEST_QUANTITY = 100
 
 
@@ -195,16 +197,19 @@ def show_quantity(value: float, dimension: Dimension) -> str:
     """
     if not math.isfinite(value):
         return "∞" if value > 0 else str(value)
-    fitting = [(f, u) for u, f in dimension.units.items() if u in _SHOWN and f <= abs(value)]
-    factor, unit = max(fitting, default=(dimension.units[dimension.base], dimension.base))
-    if value and not fitting:
-        smallest = min((f, u) for u, f in dimension.units.items() if u in _SHOWN)
-        factor, unit = smallest
-    return (
-        f"{value / factor:.3g} {unit}"
-        if abs(value / factor) < 1000
-        else f"{value / factor:,.0f} {unit}"
-    )
+    shown = sorted((factor, unit) for unit, factor in dimension.units.items() if unit in _SHOWN)
+    fitting = [(f, u) for f, u in shown if _three_digits(value / f) >= 1]
+    factor, unit = fitting[-1] if fitting else shown[0]
+    if value == 0:
+        factor, unit = 1.0, dimension.base
+    number = value / factor
+    text = f"{number:.3g}" if abs(_three_digits(number)) < 1000 else f"{number:,.0f}"
+    return f"{text} {unit}"
+
+
+def _three_digits(value: float) -> float:
+    """The value as it will be shown: 0.9996 is as good as 1."""
+    return float(f"{abs(value):.3g}")
 
 
 # fmt: off
@@ -219,9 +224,10 @@ _SHOWN = frozenset({
 
 def show_number(value: float) -> str:
     """The shortest text of a number: whole numbers without a point."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
-        return str(int(value))
-    return repr(value)
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**60 else "…"
+    number = float(value)
+    return str(int(number)) if number.is_integer() and abs(number) < 1e16 else repr(number)
 
 
 def _unit_hint(unit: str, dimension: Dimension) -> str:
@@ -236,7 +242,7 @@ def _unit_hint(unit: str, dimension: Dimension) -> str:
     for candidate in dimension.units:
         if candidate.lower() == unit.lower():
             return f'units are case-sensitive: did you mean "{candidate}"?'
-    if any(character.isdigit() for character in unit):
+    if any(character.isdigit() or character == "_" for character in unit):
         return "write one number such as 1000 or 2.5, a space and one unit"
     if unit.endswith("Hz") and dimension is CPU_SPEED:
         return f'"{unit}" is a clock rate; write how many instructions it does in a second'

@@ -39,7 +39,7 @@ def test_validate_holds_a_plan_against_its_problem(thalweg, example, plan_file):
     (example / "network.yaml").write_text(text.replace("35.9 GIPS", "100 MIPS"))
     refused = thalweg("validate", "demo/app.yaml", "demo/network.yaml", plan_file)
     assert refused.code == 2
-    assert "plan.json: feasible" in refused.err
+    assert "plan.json:6: feasible: got true" in refused.err
     assert "cloud/vm" in refused.err
 
 

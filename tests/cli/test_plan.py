@@ -65,7 +65,7 @@ def test_pins_are_held_against_the_network(thalweg, example):
     (example / "app.yaml").write_text(text.replace("station-rank/display", "station-rank/screen"))
     refused = thalweg("plan", "demo/app.yaml", "demo/network.yaml")
     assert refused.code == 2
-    assert "demo/app.yaml: operators[8].pin.node" in refused.err
+    assert "demo/app.yaml:22: operators[8].pin.node" in refused.err
     assert 'named like "station-rank/display"' in refused.err
 
 

@@ -271,29 +271,42 @@ def test_what_fits_nowhere_is_placed_all_the_same_and_the_plan_says_so() -> None
     assert "has room; least added latency" in reason.why
 
 
-def test_links_that_are_full_count_as_no_room() -> None:
+@pytest.mark.parametrize(
+    ("link", "lan"),
+    [
+        ({"bandwidth_bps": 1000.0}, {}),
+        ({"bandwidth_bps": 1e6}, {"lan_bandwidth_bps": 1000.0}),
+    ],
+    ids=["WAN", "LAN"],
+)
+def test_a_way_that_is_full_counts_as_no_room(
+    link: dict[str, float], lan: dict[str, float]
+) -> None:
+    ample = {"name": "n", "cpu_ips": 1e9, "memory_bytes": 1e9}
     sites = [
-        Site(name="e", tier="edge", nodes=(Node(name="n", cpu_ips=1e9, memory_bytes=1e9),)),
-        Site(name="near", tier="cloud", nodes=(Node(name="n", cpu_ips=1e9, memory_bytes=1e9),)),
-        Site(name="far", tier="cloud", nodes=(Node(name="n", cpu_ips=1e9, memory_bytes=1e9),)),
+        Site(name="e", tier="edge", nodes=(Node(**ample),)),
+        Site(name="near", tier="cloud", nodes=(Node(**ample, **lan),)),
+        Site(name="far", tier="cloud", nodes=(Node(**ample),)),
     ]
     links = [
-        Link(a="e", b="near", latency_s=0.1, bandwidth_bps=1000.0),
+        Link(a="e", b="near", latency_s=0.1, **link),
         Link(a="e", b="far", latency_s=5.0, bandwidth_bps=1e6),
     ]
-    plain = fog_problem(
-        [Operator(name="a"), Operator(name="b")],
-        [
+    app = tw.Application(
+        name="app",
+        operators=[
+            Operator(name="s", kind="source", rate=1.0, event_size=75.0, pin=Pin(site="e")),
+            Operator(name="a"),
+            Operator(name="b"),
+            Operator(name="z", kind="sink", pin=Pin(site="e")),
+        ],
+        streams=[
             Stream(source="s", target="a"),
             Stream(source="s", target="b"),
             Stream(source="a", target="z"),
             Stream(source="b", target="z"),
         ],
-        rate=1.0,
-        event_size=75.0,
-    ).application
-    born = Operator(name="s", kind="source", rate=1.0, event_size=75.0, pin=Pin(site="e"))
-    app = tw.Application(name="app", operators=[born, *plain.operators[1:]], streams=plain.streams)
+    )
     plan = cloud_only(Problem(application=app, network=build_network("net", sites, links)))
     # 600 of 1000 bit/s for a; b's 600 no longer fit.
     assert (hosts(plan)["a"], hosts(plan)["b"]) == ("near/n", "far/n")
