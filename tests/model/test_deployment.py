@@ -201,6 +201,14 @@ def test_what_is_no_deployment_is_refused_with_all_reasons(text: str, messages: 
         assert wanted in line
 
 
+def test_a_deployment_and_its_births_cannot_be_written_to() -> None:
+    made = small()
+    unfolded = deploy(made, instances(f"{SOURCES} t:dc/n z:dc/n"))
+    for array in (unfolded.operator, unfolded.node, unfolded.birth_rate, made.births.rate):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
 def test_nothing_at_all_is_refused() -> None:
     nothing = np.empty(0, dtype=np.int32)
     with pytest.raises(InvalidInput):

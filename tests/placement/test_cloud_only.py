@@ -255,6 +255,9 @@ def test_a_full_cloud_is_passed_over_and_the_reasons_say_what_was_weighed() -> N
     assert reason.considered == 3
     # c0 would be nearer but has no room: it is no runner-up.
     assert (reason.runner_up, reason.runner_up_cost) == ("c1/n", pytest.approx(0.3 + wait))
+    two = cloud_only(clouds({"memory_bytes": 50.0}, {}))
+    reason = next(reason for reason in two.reasons if reason.operator == "t")
+    assert (hosts(two)["t"], reason.runner_up) == ("c1/n", None)
     born = next(reason for reason in plan.reasons if reason.operator == "s")
     assert born.why == "born in tier edge"
 
@@ -310,6 +313,18 @@ def test_a_way_that_is_full_counts_as_no_room(
     plan = cloud_only(Problem(application=app, network=build_network("net", sites, links)))
     # 600 of 1000 bit/s for a; b's 600 no longer fit.
     assert (hosts(plan)["a"], hosts(plan)["b"]) == ("near/n", "far/n")
+    runner_up = {reason.operator: reason.runner_up for reason in plan.reasons}
+    assert (runner_up["a"], runner_up["b"]) == ("far/n", None)
+
+
+def test_a_link_that_nothing_is_put_on_is_no_hindrance_however_full() -> None:
+    # t must run in c0 and overloads its LAN; z beside it adds nothing to that.
+    problem = clouds({"lan_bandwidth_bps": 900.0}, {}, pin=Pin(site="c0"), selectivity=0.5)
+    more = tw.plan(problem.application, problem.network, rates={("s", "edge"): 20.0})
+    assert [v.place for v in more.violations if v.constraint == "bandwidth"] == ["LAN of c0/n"]
+    assert hosts(more)["z"] == "c0/n"
+    reason = next(reason for reason in more.reasons if reason.operator == "z")
+    assert "has room" not in reason.why
 
 
 def test_pins_are_kept() -> None:

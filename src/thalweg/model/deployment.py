@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thalweg.errors import Defects, nearest
+from thalweg.model.figures import freeze
 from thalweg.model.graph import Floats, Graph, Index, build_graph, concatenated_ranges
 from thalweg.model.placement import Placement
 from thalweg.model.problem import Problem
@@ -31,6 +32,9 @@ class Deployment:
     """Edges between instances."""
     stream: Index
     """The application's stream that each edge belongs to."""
+
+    def __post_init__(self) -> None:
+        freeze(self)
 
     @property
     def size(self) -> int:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from thalweg.errors import Defects, nearest
 from thalweg.model.application import Application
+from thalweg.model.figures import freeze
 from thalweg.model.graph import Floats, Index, distinct
 from thalweg.model.network import Network, Tier
 from thalweg.model.operator import Pin
@@ -28,6 +29,9 @@ class Births:
     site: Index
     node: Index
     rate: Floats
+
+    def __post_init__(self) -> None:
+        freeze(self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
