@@ -115,7 +115,8 @@ def test_a_chain_hands_each_placement_to_the_next_and_each_option_to_its_owner(
     running = Placement.of({"t": "dc/n"})
     plan = find_strategy("first+second")(problem, running, depth=5)
     assert calls == [("first", running, 5), ("second", cloud_only(problem).placement, 2.0)]
-    assert isinstance(plan, Plan)
+    assert plan.strategy == "first+second"
+    assert plan.candidates == 2 * cloud_only(problem).candidates
     require_options("first+second", {"depth": 3, "limit": 1.0})
     with pytest.raises(InvalidInput) as refused:
         require_options("first+second", {"detph": 3, "width": 1})

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -115,13 +115,17 @@ def require_options(name: str, options: dict[str, Any]) -> None:
 
 def _chain(steps: list[RegisteredStrategy]) -> Callable[..., Plan]:
     def run(problem: Problem, current: Placement | None = None, **options: Any) -> Plan:
-        plan: Plan | None = None
+        plans: list[Plan] = []
         for step in steps:
             own = {name: value for name, value in options.items() if name in step.options}
-            plan = step.function(problem, current if plan is None else plan.placement, **own)
-        if plan is None:
-            raise StrategyError("a chain has at least one strategy")
-        return plan
+            running = plans[-1].placement if plans else current
+            plans.append(step.function(problem, running, **own))
+        return replace(
+            plans[-1],
+            strategy="+".join(step.name for step in steps),
+            seconds=sum(plan.seconds for plan in plans),
+            candidates=sum(plan.candidates for plan in plans),
+        )
 
     return run
 

@@ -79,9 +79,17 @@ def test_a_graph_of_links_is_routed_by_least_latency_then_fewest_links_then_lowe
     seed: int, count: int
 ) -> None:
     wan = random_links(np.random.default_rng(seed), count)
+    arcs = {arc[0]: arc for arc in arcs_of(wan)}
+    links = [sum(arc[1] == site for arc in arcs.values()) for site in range(count)]
     for a in range(count):
-        routes = least_routes(wan, a)
         for b in range(count):
+            # The way is found from the end with more links and taken backwards from the other.
+            root, other = max((links[a], a), (links[b], b))[1], min((links[a], a), (links[b], b))[1]
+            found = least_routes(wan, root)
+            way = found.get(other)
+            if way is not None and root != a:
+                way = [arcs[arc[0] ^ 1] for arc in reversed(way)]
+            routes = {} if way is None else {b: way}
             if b not in routes:
                 assert math.isinf(wan.latency_s(a, b))
                 assert wan.bandwidth_bps(a, b) == wan.available_bps(a, b) == 0.0

@@ -19,7 +19,9 @@ from thalweg.model.wan import Links, Sites
 class LinkWan:
     """Any graph of links, routed by least latency. Link 2k goes from a to b, 2k+1 back.
 
-    Ties: fewer links, then the lower site index at every step back from the destination.
+    The way back is the way there. Ties: fewer links, then the lower site index at every step
+    towards the end that has more links of its own (or the higher index), as clouds have. Seen
+    from there one search serves all sites, however many want to know their way to the cloud.
     """
 
     site_count: int
@@ -30,6 +32,10 @@ class LinkWan:
     available: Floats
     """Shape (links, 2): what is free from a to b, and from b to a."""
     _tables: dict[int, RouteTable] = field(default_factory=dict, repr=False)
+    _narrowest: dict[tuple[int, str, bool], Floats] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _rank: Index = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         defects = Defects()
@@ -43,6 +49,9 @@ class LinkWan:
             known = ends.shape == (m,) and bool(((ends >= 0) & (ends < self.site_count)).all())
             defects.require(known, name, "an unknown site", f"{m} indices of sites")
         defects.raise_if_any()
+        links = np.bincount(np.concatenate([self.a, self.b]), minlength=self.site_count)
+        order = np.lexsort((np.arange(self.site_count), links))
+        object.__setattr__(self, "_rank", np.argsort(order).astype(np.int32))
         freeze(self)
 
     def _table(self, site: int) -> RouteTable:
@@ -54,20 +63,31 @@ class LinkWan:
 
     def _look_up(self, a: Sites, b: Sites, figure: str) -> Floats:
         starts, ends = np.broadcast_arrays(np.asarray(a), np.asarray(b))
+        outward = self._rank[starts] >= self._rank[ends]
+        roots, others = np.where(outward, starts, ends), np.where(outward, ends, starts)
         found = np.empty(starts.shape)
-        for site in distinct(starts.ravel()):
-            at = starts == site
-            table = self._table(int(site))
+        for root in distinct(roots.ravel()).tolist():
+            at = roots == root
             if figure == "latency":
-                found[at] = table.latency_s[ends[at]]
+                found[at] = self._table(root).latency_s[others[at]]
             else:
-                per_link = (
-                    np.repeat(self.bandwidth, 2)
-                    if figure == "bandwidth"
-                    else (self.available.reshape(-1))
+                found[at] = np.where(
+                    outward[at],
+                    self._narrowest_from(root, figure, outward=True)[others[at]],
+                    self._narrowest_from(root, figure, outward=False)[others[at]],
                 )
-                found[at] = table.narrowest(per_link)[ends[at]]
         return found
+
+    def _narrowest_from(self, root: int, figure: str, *, outward: bool) -> Floats:
+        """The narrowest link between the root and each site, in one direction."""
+        key = (root, figure, outward)
+        if key not in self._narrowest:
+            both = np.repeat(self.bandwidth[:, None], 2, axis=1)
+            figures = both if figure == "bandwidth" else self.available
+            # Towards the root every link of the table is used the other way round.
+            per_link = (figures if outward else figures[:, ::-1]).reshape(-1)
+            self._narrowest[key] = self._table(root).narrowest(per_link)
+        return self._narrowest[key]
 
     def latency_s(self, a: Sites, b: Sites) -> Floats:
         """One-way latency between sites."""
@@ -83,7 +103,9 @@ class LinkWan:
 
     def route(self, a: int, b: int) -> Links:
         """The links on the least-latency way from a to b; empty where none leads."""
-        return self._table(a).links_to(b)
+        if self._rank[a] >= self._rank[b]:
+            return self._table(a).links_to(b)
+        return self._table(b).links_to(a)[::-1] ^ 1
 
     def link_loads(
         self, a: npt.NDArray[np.integer[Any]], b: npt.NDArray[np.integer[Any]], bps: Floats

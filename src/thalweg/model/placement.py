@@ -56,7 +56,7 @@ class Placement:
             shape = getattr(self, name).shape
             defects.require(shape == count, name, shape, f"as many as operators, {count}")
         defects.raise_if_any()
-        # One order for the same placement, however it was found.
+        # One order for the same tables of names, however the instances were found.
         order = np.lexsort((self.node, self.origin, self.operator))
         for name in ("operator", "node", "origin"):
             object.__setattr__(self, name, getattr(self, name)[order].astype(np.int32))

@@ -22,8 +22,8 @@ class Violation:
     """One constraint that a plan breaks: where, which resource, how much is needed and there."""
 
     constraint: str
-    """`placed`, `pin`, `replicable`, `cpu`, `stability`, `memory`, `bandwidth`, `response-time`,
-    `uplink` or `usage`."""
+    """`placed`, `pin`, `replicable`, `cpu`, `stability`, `memory`, `bandwidth`, `response-time`
+    or `uplink`."""
     place: str
     resource: str
     need: float

@@ -1,0 +1,80 @@
+"""Where a stream can be cut between fog and cloud.
+
+A cut is the set of operators that run on the fog; the rest run in the cloud. It is closed: with an
+operator, everything that sends to it is in the set, too. Only replicable operators can be in it.
+Cuts do not depend on the stream, so they are listed once for an application, as arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.errors import ThalwegError
+from thalweg.model.application import Application
+from thalweg.model.figures import freeze
+
+MOST_CUTS = 20_000
+
+Flags = npt.NDArray[np.bool_]
+
+
+class TooManyCuts(ThalwegError):
+    """An application has more cuts than can be listed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """All cuts of an application: the empty one first, then by size, then by operator order."""
+
+    members: Flags
+    """(cuts, operators): whether an operator runs on the fog."""
+    crossing: Flags
+    """(cuts, streams): whether a stream goes from the fog up to the cloud."""
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """How many operators each cut puts on the fog."""
+        sizes: npt.NDArray[np.int64] = self.members.sum(axis=1, dtype=np.int64)
+        return sizes
+
+
+def list_cuts(application: Application, *, most: int = MOST_CUTS) -> Cuts:
+    """Every cut of the application; raises `TooManyCuts` beyond `most`.
+
+    Operators are taken upstream first: a set grows by an operator if it holds all that send to
+    it. So every closed set is made exactly once.
+
+    >>> from thalweg.scenarios import taxi_fares
+    >>> cuts = list_cuts(taxi_fares())
+    >>> len(cuts), int(cuts.sizes.max())
+    (14, 9)
+    """
+    graph = application.graph
+    columns = application.columns
+    may_run = columns.replicable & columns.is_transform
+    members = np.zeros((1, len(application.operators)), dtype=bool)
+    for operator in graph.order.tolist():
+        if not may_run[operator]:
+            continue
+        senders = graph.source[graph.target == operator]
+        senders = senders[~columns.is_source[senders]]
+        grown = members[members[:, senders].all(axis=1)]
+        grown[:, operator] = True
+        members = np.concatenate([members, grown])
+        if len(members) > most:
+            raise TooManyCuts(
+                f"{application.name} has more than {most:,} cuts between fog and cloud"
+            )
+    order = np.lexsort((*~members.T[::-1], np.count_nonzero(members, axis=1)))
+    members = members[order]
+    on_fog = members | columns.is_source
+    return Cuts(members, on_fog[:, graph.source] & ~members[:, graph.target])

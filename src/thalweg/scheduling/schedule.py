@@ -1,0 +1,94 @@
+"""A cut for every stream, as a placement and as a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.errors import Defect, InvalidInput
+from thalweg.estimate.evaluate import make_plan
+from thalweg.model.placement import Placement
+from thalweg.model.plan import Plan, Reason
+from thalweg.model.problem import Problem
+from thalweg.scheduling.costs import CutCosts, cost_cuts
+from thalweg.scheduling.cuts import Cuts, TooManyCuts, list_cuts
+from thalweg.scheduling.traffic import StreamTraffic, measure_streams
+
+Choice = npt.NDArray[np.int64]
+"""The chosen cut of every stream, by index."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Everything a scheduling strategy decides on: streams, cuts, and what each cut costs."""
+
+    traffic: StreamTraffic
+    cuts: Cuts
+
+    @classmethod
+    def of(cls, problem: Problem) -> Table:
+        """The table of a problem; raises `InvalidInput` where it cannot be cut."""
+        try:
+            return cls(measure_streams(problem), list_cuts(problem.application))
+        except TooManyCuts as error:
+            name = problem.application.name
+            rule = "an application with few enough cuts to list"
+            raise InvalidInput(
+                [Defect(path="operators", value=name, rule=rule, hint=str(error))]
+            ) from None
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that the table is of."""
+        return self.traffic.problem
+
+    @cached_property
+    def costs(self) -> CutCosts:
+        """What every cut costs for every stream."""
+        return cost_cuts(self.traffic, self.cuts)
+
+    def place(self, choice: Choice) -> Placement:
+        """The deployable placement: replicas above each cut, one copy of the rest in the cloud."""
+        traffic, births = self.traffic, self.problem.births
+        columns = self.problem.application.columns
+        on_fog = self.cuts.members[choice]
+        stream, operator = np.nonzero(on_fog)
+        # An operator runs in the cloud for the streams whose cut leaves it there, if any does.
+        in_cloud = np.flatnonzero(~columns.is_source & ~on_fog.all(axis=0))
+        return Placement.from_indices(
+            self.problem,
+            operator=np.concatenate([births.operator, operator, in_cloud]),
+            node=np.concatenate(
+                [births.node, traffic.node[stream], np.full(in_cloud.size, traffic.cloud)]
+            ),
+            origin=np.concatenate([births.site, traffic.site[stream], np.full(in_cloud.size, -1)]),
+        )
+
+
+def plan_cuts(table: Table, choice: Choice, *, strategy: str, why: str, started: float) -> Plan:
+    """The plan with these cuts; `started` is the `perf_counter()` at which the search began."""
+    seconds = perf_counter() - started
+    count = len(choice)
+    above = np.count_nonzero(table.cuts.members[choice], axis=0)
+    reasons = []
+    for position, operator in enumerate(table.problem.application.operators):
+        if operator.kind == "source":
+            text = f"born in {operator.pin}"
+        elif operator.kind == "sink":
+            text = "a sink, in the cloud"
+        else:
+            text = f"on the fog for {above[position]} of {count} streams: {why}"
+        reasons.append(Reason(operator=operator.name, why=text, considered=len(table.cuts)))
+    return make_plan(
+        table.problem,
+        table.place(choice),
+        strategy=strategy,
+        objective_name="usage",
+        reasons=reasons,
+        seconds=seconds,
+        candidates=len(table.cuts) * count,
+    )

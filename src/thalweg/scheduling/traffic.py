@@ -1,0 +1,124 @@
+"""What each stream would put on every operator and edge if it were alone, and what that needs.
+
+The streams of an application are the events born in each site. All operators are linear in the
+rate, so what an operator gets in the cloud is the sum over the streams that reach it there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thalweg.errors import Defects
+from thalweg.estimate.response import ResponseModel
+from thalweg.model.figures import freeze
+from thalweg.model.graph import Floats, Index, distinct
+from thalweg.model.network import Tier
+from thalweg.model.problem import Problem
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StreamTraffic:
+    """Figures of operators × streams and of edges × streams; streams by site, ascending."""
+
+    problem: Problem
+    site: Index
+    node: Index
+    """The fog node of each stream."""
+    cloud: int
+    """The cloud node that takes what the fogs send up."""
+    events_in: Floats
+    bytes_in: Floats
+    """Events/s and bytes/s that come in, (operators, streams)."""
+    memory_bytes: Floats
+    work_per_event: Floats
+    flow_bps: Floats
+    """Bits/s on each edge, (edges, streams)."""
+    emission_bits: Floats
+    """What one emission puts on each edge."""
+    born_bps: Floats
+    """|S_j|: raw data of each stream."""
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+
+def measure_streams(problem: Problem, model: ResponseModel | None = None) -> StreamTraffic:
+    """The traffic of every stream.
+
+    Raises `InvalidInput` unless sources are born in fogs and one cloud node can run every sink.
+    """
+    model = model or ResponseModel()
+    cloud = _require_fog_and_cloud(problem)
+    app, births = problem.application, problem.births
+    columns, graph = app.columns, app.graph
+    site = distinct(births.site)
+    stream = np.searchsorted(site, births.site)
+    node = np.empty(site.size, dtype=np.int32)
+    node[stream] = births.node
+    shape = (len(app.operators), site.size)
+    events_in, bytes_in, size = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    events_in[births.operator, stream] = births.rate
+    size[columns.is_source] = columns.event_size[columns.is_source, None]
+    bytes_in[columns.is_source] = events_in[columns.is_source] * size[columns.is_source]
+    flow_events, flow_bytes = np.zeros((2, len(app.streams), site.size))
+    emission = np.zeros((len(app.streams), site.size))
+    sizes_arriving, senders = np.zeros(shape), np.bincount(graph.target, minlength=shape[0])
+    for x in graph.order.tolist():
+        selectivity, compression = columns.selectivity[x], columns.compression[x]
+        period = model.source_period_s
+        if columns.is_source[x]:
+            selectivity = compression = 1.0
+        else:
+            plain = sizes_arriving[x] / senders[x]
+            size[x] = np.divide(bytes_in[x], events_in[x], out=plain, where=events_in[x] > 0)
+            period = columns.window_slide_s[x]
+        for edge in np.flatnonzero(graph.source == x).tolist():
+            share = selectivity * app.probability[edge]
+            flow_events[edge] = events_in[x] * share
+            flow_bytes[edge] = bytes_in[x] * share * compression
+            # Without a time window one emission is what a full count window, or one event, gives.
+            batch = max(columns.window_events[x], 1.0) * share * size[x] * compression
+            emission[edge] = flow_bytes[edge] * period if period > 0 else batch * (events_in[x] > 0)
+            y = int(graph.target[edge])
+            events_in[y] += flow_events[edge]
+            bytes_in[y] += flow_bytes[edge]
+            sizes_arriving[y] += size[x] * compression
+    window = columns.window_length_s[:, None] * bytes_in + columns.window_events[:, None] * size
+    born = bytes_in[columns.is_source].sum(axis=0) * 8.0
+    return StreamTraffic(
+        problem=problem,
+        site=site,
+        node=node,
+        cloud=cloud,
+        events_in=events_in,
+        bytes_in=bytes_in,
+        memory_bytes=columns.memory[:, None] + columns.memory_factor[:, None] * window,
+        work_per_event=columns.cpu_per_event[:, None] + columns.cpu_per_byte[:, None] * size,
+        flow_bps=flow_bytes * 8.0,
+        emission_bits=emission * 8.0,
+        born_bps=born,
+    )
+
+
+def _require_fog_and_cloud(problem: Problem) -> int:
+    """The cloud node: the lowest that every sink may run on."""
+    app, net = problem.application, problem.network
+    defects = Defects()
+    tier = net.site_tier[problem.births.site]
+    for position, operator in enumerate(app.operators):
+        born = tier[problem.births.operator == position]
+        if operator.kind == "source" and (born != Tier.FOG).any():
+            defects.add(f"operators[{position}].pin", operator.name, "a source born in fog sites")
+        if operator.kind == "transform" and operator.pin is not None:
+            hint = "cuts decide where it runs"
+            defects.add(f"operators[{position}].pin", str(operator.pin), "no pin", hint)
+    clouds = net.cloud_nodes
+    for position, operator in enumerate(app.operators):
+        allowed = problem.allowed_nodes(position) if operator.kind == "sink" else None
+        clouds = clouds if allowed is None else clouds[np.isin(clouds, allowed)]
+    if not clouds.size:
+        defects.add("operators", "no cloud node for all sinks", "sinks that one cloud node can run")
+    defects.raise_if_any()
+    return int(clouds[0])
