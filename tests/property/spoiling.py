@@ -230,7 +230,7 @@ _EXTREMES: dict[str, list[Any]] = {
     "probability": [1e-9],
     "response_time": ["0 s"],
     "uplink": ["0 bps"],
-    "cpu": ["0 IPS", "1e-9 IPS", "1e18 IPS", "unlimited"],
+    "cpu": ["0 IPS", "1e-300 IPS", "1e-9 IPS", "1e18 IPS", "unlimited"],
     "lan_latency": ["3e9 s"],
     "lan_bandwidth": ["0 bps", "1e-9 bps", "unlimited"],
     "latency": ["0 s", "1e-9 s", "3e9 s"],

@@ -88,6 +88,8 @@ def _copy_latency_s(
     if share == 0:
         return math.inf
     mu = share / work
+    if mu < 1e-290:
+        return math.inf  # Slower than floats can tell from standing still.
     if isinstance(window, TimeWindow):
         return _wait_deterministic_arrivals(mu, window.slide) + 1 / mu
     rho = rate / events / mu
