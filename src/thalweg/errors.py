@@ -179,7 +179,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     'did you mean "selectivity"?'
     """
     words = [str(word) for word in known]
-    close = get_close_matches(name[:200], words, n=1, cutoff=0.6)
+    likely = words if len(words) <= 500 else [w for w in words if abs(len(w) - len(name)) <= 2]
+    # Comparing takes time; beyond some hundreds of names a hint is a matter of luck.
+    close = get_close_matches(name[:200], likely[:500], n=1, cutoff=0.6)
     if close:
         return f'did you mean "{close[0]}"?'
     if 0 < len(words) <= 12:
