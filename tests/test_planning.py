@@ -95,3 +95,21 @@ def test_a_pin_to_nowhere_is_refused_before_planning(problem: Problem) -> None:
 def vars_of(network: Any) -> dict[str, Any]:
     """The fields of a network."""
     return {name: getattr(network, name) for name in network.__dataclass_fields__}
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda app, net: tw.plan(net, app), "are application and network swapped?"),
+        (lambda app, net: tw.plan(None, None), "a value of the class Network"),
+        (lambda app, net: tw.plan(app, net, current=3), "a Plan, a Placement or None"),
+        (lambda app, net: tw.plan(app, net, rates=5), r"events/s for \(source, site\) pairs"),
+        (lambda app, net: tw.plan(app, net, rates={"rides": 1.0}), r"\(source, site\) pairs"),
+        (lambda app, net: tw.check(None, app, net), "a Plan or a Placement"),
+        (lambda app, net: tw.check(tw.plan(app, net), net, app), "swapped"),
+        (lambda app, net: tw.plan(app, net).diff(3), "a Plan"),
+    ],
+)
+def test_wrong_arguments_are_told_like_any_other_bad_input(call, told) -> None:
+    with pytest.raises(tw.InvalidInput, match=told):
+        call(tw.scenarios.small_taxi(), tw.scenarios.small_city())

@@ -109,7 +109,8 @@ def require_options(name: str, options: dict[str, Any]) -> None:
     defects = Defects()
     for option in options:
         if option not in accepted:
-            defects.add(option, options[option], f"an option of {name}", nearest(option, accepted))
+            hint = nearest(option, accepted) if accepted else "it takes none"
+            defects.add(option, options[option], f"an option of {name}", hint)
     defects.raise_if_any()
 
 

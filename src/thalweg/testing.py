@@ -115,8 +115,11 @@ def _broken_promises(function: Callable[..., Plan], problem: Problem, plan: obje
         broken.append(f"states {plan.objective_name} = {plan.objective}, which it is not")
     if any(math.isnan(value) for value in asdict(plan.estimate).values()):
         broken.append("has NaN among its estimates")
-    if read_plan(plan.to_dict()) != plan:
-        broken.append("its plan is another one after saving and loading")
+    try:
+        if read_plan(plan.to_dict()) != plan:
+            broken.append("its plan is another one after saving and loading")
+    except InvalidInput as error:
+        broken.append(f"its plan cannot be loaded again: {error}")
     return broken
 
 

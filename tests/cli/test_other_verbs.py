@@ -43,6 +43,34 @@ def test_validate_holds_a_plan_against_its_problem(thalweg, example, plan_file):
     assert "cloud/vm" in refused.err
 
 
+@pytest.mark.parametrize(
+    ("field", "forged", "told"),
+    [
+        ("aggregate_latency_s", 0.001, "estimate.aggregate_latency_s: got 0.001"),
+        ("usage", 1.5, "estimate.usage: got 1.5"),
+    ],
+)
+def test_validate_finds_forged_figures(thalweg, plan_file, tmp_path, field, forged, told):
+    plan = json.loads((tmp_path / plan_file).read_text())
+    plan["estimate"][field] = forged
+    if plan["objective_name"] == field:
+        (tmp_path / plan_file).write_text(json.dumps(plan))
+        assert "objective: got" in thalweg("validate", plan_file).err
+        plan["objective"] = forged
+    (tmp_path / plan_file).write_text(json.dumps(plan))
+    refused = thalweg("validate", "demo/app.yaml", "demo/network.yaml", plan_file)
+    assert refused.code == 2
+    assert told in refused.err
+
+
+def test_validate_finds_a_forged_tier(thalweg, plan_file, tmp_path):
+    text = (tmp_path / plan_file).read_text()
+    (tmp_path / plan_file).write_text(text.replace('"tier": "cloud"', '"tier": "edge"'))
+    refused = thalweg("validate", "demo/app.yaml", "demo/network.yaml", plan_file)
+    assert refused.code == 2
+    assert "cloud/vm in the site cloud of the tier cloud" in refused.err
+
+
 def test_validate_takes_a_parquet_folder(thalweg, tmp_path):
     tw.save(tw.scenarios.cloud_edge(2, 3, 4), tmp_path / "net")
     assert "5 sites, 14 nodes" in thalweg("validate", "net").out

@@ -101,6 +101,33 @@ def test_a_strategy_that_hides_a_violation_is_found_out(thalweg, example, monkey
     (example / "network.yaml").write_text(text.replace("35.9 GIPS", "100 MIPS"))
     monkeypatch.setattr("thalweg.estimate.evaluate.find_violations", lambda *_, **__: ())
     refused = thalweg("plan", "demo/app.yaml", "demo/network.yaml")
-    assert refused.code == 2
+    assert refused.code == 70
     assert "the checker finds" in refused.err
     assert refused.out == ""
+
+
+def test_every_problem_of_a_call_is_told_before_anything_is_planned(thalweg, example, tmp_path):
+    words = ("-s", "nosuch", "--output", "bad.txt", "--option", "foo", "--current", "none.json")
+    refused = thalweg("plan", "nope.yaml", "demo/network.yaml", *words, "--format", "json")
+    assert refused.code == 2
+    problems = json.loads(refused.out)["problems"]
+    told = " ".join(problem["message"] for problem in problems)
+    for part in ("nope.yaml", "nosuch", "bad.txt", "NAME=VALUE", "none.json"):
+        assert part in told
+    assert len(problems) == 5
+
+
+def test_a_plan_that_cannot_be_saved_is_not_printed(thalweg, example):
+    command = ("plan", "demo/app.yaml", "demo/network.yaml", "--format", "json")
+    refused = thalweg(*command, "--output", "no/such/folder.json")
+    assert refused.code == 2
+    assert set(json.loads(refused.out)) == {"problems"}
+
+
+def test_the_current_plan_must_be_of_the_same_application(thalweg, example):
+    thalweg("plan", "demo/app.yaml", "demo/network.yaml", "-o", "plan.json")
+    text = (example / "app.yaml").read_text()
+    (example / "app.yaml").write_text(text.replace("application: taxi", "application: bus"))
+    refused = thalweg("plan", "demo/app.yaml", "demo/network.yaml", "--current", "plan.json")
+    assert refused.code == 2
+    assert 'need a plan for the application "bus"' in refused.err

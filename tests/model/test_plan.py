@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.problems import random_placement, random_problem
-from thalweg.errors import MissingExtra
+from thalweg.errors import InvalidInput, MissingExtra
 from thalweg.estimate.evaluate import make_plan
 from thalweg.model import Estimate, Instance, Placement, Plan, Reason, Violation
 
@@ -69,7 +69,7 @@ def test_a_plan_that_violates_something_costs_without_bound() -> None:
 
 def test_a_violation_says_what_lacks_where_for_whom() -> None:
     assert LACK.excess == 1.0
-    assert str(LACK) == "cpu: fog/a: needs 3 instr/s of cpu, has 2 (clean, count@fog)"
+    assert str(LACK) == "cpu: fog/a: needs 3 IPS of cpu, has 2 IPS (clean, count@fog)"
     pin = replace(LACK, constraint="pin", resource="must run in tier cloud", unit="")
     assert str(pin) == "pin: fog/a: must run in tier cloud (clean, count@fog)"
 
@@ -85,7 +85,7 @@ def test_a_plan_prints_as_a_table() -> None:
         "rides     fog/a  fog",
         "clean     fog/a  fog    near",
         "store     cloud  cloud",
-        "cpu: fog/a: needs 3 instr/s of cpu, has 2 (clean, count@fog)",
+        "cpu: fog/a: needs 3 IPS of cpu, has 2 IPS (clean, count@fog)",
     ]
 
 
@@ -128,7 +128,7 @@ def test_a_plan_explains_itself() -> None:
         "feasible: every constraint is met",
     ]
     assert told.explain("clean").splitlines()[0] == "clean runs on fog/a"
-    with pytest.raises(KeyError, match="did you mean"):
+    with pytest.raises(InvalidInput, match="did you mean"):
         told.explain("claen")
     broken = plan(violations=(LACK, LACK))
     assert "not feasible, 2 constraints are violated:" in broken.explain()

@@ -45,7 +45,8 @@ def check(
     from thalweg.check.limits import check_limits
     from thalweg.check.traffic import measure_traffic
     from thalweg.check.unfold import check_positions, unfold
-    from thalweg.model import Plan, Problem
+    from thalweg.errors import Defect, InvalidInput
+    from thalweg.model import Placement, Plan, Problem
 
     if isinstance(application, Problem):
         problem = application
@@ -53,7 +54,10 @@ def check(
         raise TypeError("check(plan, application, network): the network is missing")
     else:
         problem = Problem(application=application, network=network, rates=rates)
-    placement = plan.placement if isinstance(plan, Plan) else plan
+    placement: object = plan.placement if isinstance(plan, Plan) else plan
+    if not isinstance(placement, Placement):
+        rule = "a Plan or a Placement"
+        raise InvalidInput([Defect(path="plan", value=type(plan).__name__, rule=rule)])
     unfolded, broken = unfold(problem, placement)
     if broken:
         return broken

@@ -1,7 +1,7 @@
 """Puts the verbs together, and turns every error into words and an exit code.
 
 0: done. 2: bad input or a bad call, every problem listed. 3: the plan is not feasible.
-70: an error inside Thalweg. 130: interrupted.
+70: an error inside Thalweg or a strategy. 130: interrupted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from thalweg.cli.schema import schema
 from thalweg.cli.strategies import strategies
 from thalweg.cli.validate import validate
 from thalweg.cli.version import show_version
-from thalweg.errors import InvalidInput, ThalwegError
+from thalweg.errors import InvalidInput, StrategyError, ThalwegError
 
 app = typer.Typer(
     name="thalweg",
@@ -49,6 +49,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return left.code if isinstance(left.code, int) else int(left.code is not None)
     except InvalidInput as error:
         return report_problems(error, as_json=_wants_json(words))
+    except StrategyError as error:
+        say(f"error in a strategy: {error}")
+        return 70
     except ThalwegError as error:
         say(f"error: {error}")
         return 2

@@ -42,13 +42,18 @@ def plan(
     import thalweg
     from thalweg.errors import Defects
     from thalweg.files.load import load_plan
-    from thalweg.files.save import save
+    from thalweg.files.save import require_place, save
+    from thalweg.strategy import find_strategy, require_options
 
     defects = Defects()
     with progress("loading"):
         posed = defects.attempt("", lambda: load_problem(application, network))
         running = defects.attempt("", lambda: None if current is None else load_plan(current))
         options = defects.attempt("", lambda: _read_options(option or [])) or {}
+        if defects.attempt("", lambda: find_strategy(strategy)) is not None:
+            defects.attempt("", lambda: require_options(strategy, options))
+        if output is not None:
+            defects.attempt("", lambda: require_place(output))
     defects.raise_if_any()
     problem = cast("Problem", posed)
     with progress("planning"):
@@ -56,13 +61,13 @@ def plan(
             problem.application, problem.network, strategy, current=running, **options
         )
         _require_honest(found, problem)
+    if output is not None:
+        save(found, output)
+        say(f"wrote {output}")
     if format is Format.JSON:
         typer.echo(found.to_json())
     else:
         print_plan(found)
-    if output is not None:
-        save(found, output)
-        say(f"wrote {output}")
     if not found.feasible:
         raise typer.Exit(NOT_FEASIBLE)
 

@@ -12,6 +12,7 @@ from thalweg.cli.inputs import pose
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
 
 if TYPE_CHECKING:
+    from thalweg.errors import Defects
     from thalweg.model import Application, Network, Plan, Problem
 
 
@@ -69,8 +70,9 @@ def _check_plan(path: Path, plan: Plan, problems: dict[str, Problem | None], net
 
     defects = Defects()
     known, given = plan.application in problems, " or ".join(problems)
-    defects.require(known, "application", plan.application, f"{given}, given with the plan")
-    rule = f"{net}, given with the plan"
+    rule = f'"{given}", the application given with the plan'
+    defects.require(known, "application", plan.application, rule)
+    rule = f'"{net}", the network given with the plan'
     defects.require(plan.network == net, "network", plan.network, rule)
     problem = None if defects else problems[plan.application]
     for violation in dict.fromkeys(check(plan, problem) if problem is not None else []):
@@ -81,10 +83,30 @@ def _check_plan(path: Path, plan: Plan, problems: dict[str, Problem | None], net
         elif plan.feasible:
             rule = "false, since the checker finds a violation"
             defects.add("feasible", True, rule, str(violation))
+    if problem is not None and not defects:
+        _check_figures(defects, plan, problem)
     try:
         defects.raise_if_any()
     except InvalidInput as error:
         raise find_lines(error, path) from None
+
+
+def _check_figures(defects: Defects, plan: Plan, problem: Problem) -> None:
+    """Tiers and estimates as the network and the estimators have them."""
+    from dataclasses import asdict
+
+    from thalweg.estimate.evaluate import evaluate, find_hosts
+
+    for node, host in find_hosts(problem, plan.placement).items():
+        rule = f"{node} in the site {host[0]} of the tier {host[1]}"
+        defects.require(
+            plan.hosts[node] == host, "placement", " of the tier ".join(plan.hosts[node]), rule
+        )
+    claimed, found = asdict(plan.estimate), asdict(evaluate(problem, plan.placement).estimate)
+    for name, value in found.items():
+        close = value == claimed[name] or abs(value - claimed[name]) <= 1e-9 * abs(value)
+        rule = f"{value:.12g}, as the estimator has it"
+        defects.require(close, f"estimate.{name}", claimed[name], rule)
 
 
 def _describe(value: Application | Network | Plan) -> tuple[str, str]:

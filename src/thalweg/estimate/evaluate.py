@@ -66,6 +66,16 @@ def evaluate(problem: Problem, placement: Placement) -> Evaluation:
     )
 
 
+def find_hosts(problem: Problem, placement: Placement) -> dict[str, tuple[str, str]]:
+    """Site and tier of every node in the placement."""
+    net = problem.network
+    hosts = {}
+    for name in placement.node_names:
+        site = int(net.node_site[net.node_index(name)])
+        hosts[name] = (net.site_names[site], Tier(net.site_tier[site]).label)
+    return hosts
+
+
 def make_plan(
     problem: Problem,
     placement: Placement,
@@ -80,17 +90,12 @@ def make_plan(
     """The plan that a strategy returns; its objective is one of the estimates, by name."""
     evaluation = evaluate(problem, placement)
     estimate = evaluation.estimate
-    net = problem.network
-    hosts = {}
-    for name in placement.node_names:
-        site = int(net.node_site[net.node_index(name)])
-        hosts[name] = (net.site_names[site], Tier(net.site_tier[site]).label)
     return Plan(
         application=problem.application.name,
-        network=net.name,
+        network=problem.network.name,
         strategy=strategy,
         placement=placement,
-        hosts=hosts,
+        hosts=find_hosts(problem, placement),
         objective_name=objective_name,
         objective=float(getattr(estimate, objective_name)),
         estimate=estimate,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any, Literal, cast
 
 from thalweg.errors import Defects, InvalidInput
@@ -56,6 +58,9 @@ def read_application(data: object) -> Application:
     if verdict.defects:
         defects.absorb(InvalidInput(verdict.defects))
     operators = read_items(defects, verdict, data, "operators", OperatorEntry, _operator)
+    for position, item in enumerate(list_of(data, "operators") or []):
+        if isinstance(item, Mapping) and not verdict.is_sound("operators", position):
+            _require_birth(defects, item, f"operators[{position}].")
     streams = read_items(defects, verdict, data, "streams", StreamEntry, _stream)
     if isinstance(data, Mapping) and "limits" in data and verdict.is_sound("limits"):
         _check_limits(defects, LimitsEntry.model_validate(data["limits"]))
@@ -78,7 +83,7 @@ def _operator(entry: OperatorEntry) -> Operator:
         if name not in ("window", "pin")
     }
     if entry.kind == "source":
-        _require_birth(defects, entry)
+        _require_birth(defects, entry.model_dump())
         figures = {name: _BIRTH.get(name) if v is None else v for name, v in figures.items()}
     # A pin that is there but wrong, or told as missing, must not be reported once more.
     is_told = made_pin is None and (pin is not None or entry.kind == "source")
@@ -88,14 +93,25 @@ def _operator(entry: OperatorEntry) -> Operator:
     return cast(Operator, operator)
 
 
-def _require_birth(defects: Defects, source: OperatorEntry) -> None:
+def _require_birth(defects: Defects, entry: Mapping[str, object], path: str = "") -> None:
     """Remember what a source does not say about its events, in the words of a file."""
+    if entry.get("kind") != "source":
+        return
     for name, rule, hint in (
         ("rate", EVENT_RATE.rule, "a source says how many events it puts out"),
         ("event_size", SIZE.rule, "a source says how large its events are"),
         ("pin", "a pin, such as {tier: edge}", "a source says where its events are born"),
     ):
-        defects.require(getattr(source, name) is not None, name, None, rule, hint)
+        if entry.get(name) is None:
+            # A field that is there but empty, or misspelt, has been told already.
+            if path and (name in entry or _is_misspelt(name, entry)):
+                continue
+            defects.add(f"{path}{name}", None, rule, hint)
+
+
+def _is_misspelt(name: str, entry: Mapping[str, object]) -> bool:
+    unknown = [key for key in islice(entry, 30) if key not in OperatorEntry.model_fields]
+    return bool(get_close_matches(name, unknown, n=1))
 
 
 def _window(entry: WindowEntry) -> Window:

@@ -39,6 +39,10 @@ def _check_verdict(defects: Defects, document: PlanDocument) -> None:
     )
     hint = "" if count == 0 else f"violations lists {count}"
     defects.require(agrees, "feasible", document.feasible, rule, hint)
+    stated = getattr(document.estimate, document.objective_name, None)
+    if stated is not None:
+        rule = f"the {document.objective_name} of the estimate, {stated:g}"
+        defects.require(document.objective == stated, "objective", document.objective, rule)
 
 
 def _check_placement(defects: Defects, document: PlanDocument) -> None:

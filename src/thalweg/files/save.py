@@ -34,14 +34,25 @@ def save(value: Application | Network | Plan, path: str | os.PathLike[str]) -> N
 
         save_network_folder(value, target)
         return
-    if ending not in _TEXT_ENDINGS:
-        also = ", or none for a folder" if isinstance(value, Network) else ""
-        rule = f"a file name that ends in .yaml, .yml or .json{also}"
-        _refuse(target, ending or None, rule, "the ending says how it is written")
+    _require_ending(target, ", or none for a folder" if isinstance(value, Network) else "")
     data, read = _plain(value)
     text = _json(data) if ending == ".json" else _yaml(data)
     read_back(text, os.fspath(path), read)
     _replace_file(target, text.encode("utf-8"))
+
+
+def require_place(path: str | os.PathLike[str]) -> None:
+    """Raise `InvalidInput` unless a plan or an application can be saved under this name."""
+    target = _place(path)
+    _require_ending(target)
+    if target.is_dir():
+        _refuse(target, "a folder", "a regular file, or none yet")
+
+
+def _require_ending(target: Path, also: str = "") -> None:
+    if target.suffix.lower() not in _TEXT_ENDINGS:
+        rule = f"a file name that ends in .yaml, .yml or .json{also}"
+        _refuse(target, target.suffix or None, rule, "the ending says how it is written")
 
 
 def _plain(value: object) -> tuple[dict[str, Any], Callable[[object], object]]:

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from thalweg.errors import MissingExtra, nearest
+from thalweg.errors import Defect, InvalidInput, MissingExtra, nearest
 from thalweg.model.placement import Placement
 from thalweg.model.plan_diff import PlanDiff, compare_plans
 from thalweg.model.table import format_table
+from thalweg.units import BANDWIDTH, CPU_SPEED, DURATION, SIZE, show_quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,14 +37,21 @@ class Violation:
         """How much is missing."""
         return self.need - self.have
 
+    def _show(self, value: float) -> str:
+        dimension = _DIMENSIONS.get(self.unit)
+        return show_quantity(value, dimension) if dimension else f"{value:.6g} {self.unit}"
+
     def __str__(self) -> str:
         who = f" ({', '.join(self.operators)})" if self.operators else ""
         if not self.unit:
             return f"{self.constraint}: {self.place}: {self.resource}{who}"
         return (
-            f"{self.constraint}: {self.place}: needs {self.need:.6g} {self.unit} of "
-            f"{self.resource}, has {self.have:.6g}{who}"
+            f"{self.constraint}: {self.place}: needs {self._show(self.need)} of "
+            f"{self.resource}, has {self._show(self.have)}{who}"
         )
+
+
+_DIMENSIONS = {"instr/s": CPU_SPEED, "B": SIZE, "bps": BANDWIDTH, "s": DURATION}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,13 +175,16 @@ class Plan:
 
     def diff(self, newer: Plan) -> PlanDiff:
         """What changes from this plan to a newer one."""
+        if not isinstance(newer, Plan):
+            raise InvalidInput([Defect(path="newer", value=type(newer).__name__, rule="a Plan")])
         return compare_plans(self, newer)
 
     def explain(self, operator: str | None = None) -> str:
         """Why every operator, or the one named, is where it is."""
         known = list(dict.fromkeys(self.placement.operator_names))
         if operator is not None and operator not in known:
-            raise KeyError(f"no operator {operator!r}. {nearest(operator, known)}")
+            rule, hint = f"an operator of {self.application}", nearest(str(operator), known)
+            raise InvalidInput([Defect(path="operator", value=operator, rule=rule, hint=hint)])
         lines = []
         for name in known if operator is None else [operator]:
             nodes = self.placement.nodes_of(name)

@@ -49,6 +49,17 @@ class Problem:
 
     def __post_init__(self) -> None:
         defects = Defects()
+        for name, wanted in (("application", Application), ("network", Network)):
+            given = getattr(self, name)
+            hint = "are application and network swapped?" if _is_other(given, wanted) else ""
+            rule = f"a value of the class {wanted.__name__}"
+            defects.require(isinstance(given, wanted), name, type(given).__name__, rule, hint)
+        pairs = self.rates is None or (
+            isinstance(self.rates, Mapping)
+            and all(isinstance(key, tuple) and len(key) == 2 for key in self.rates)
+        )
+        defects.require(pairs, "rates", self.rates, "events/s for (source, site) pairs")
+        defects.raise_if_any()
         for position, operator in enumerate(self.application.operators):
             if operator.pin is not None:
                 _require_pin(defects, f"operators[{position}].pin", operator.pin, self.network)
@@ -145,6 +156,10 @@ class Problem:
                 key = (app.operators[o].name, net.site_names[s])
                 rate[row] = self.rates.get(key, rate[row])
         return Births(operator, site, node, rate)
+
+
+def _is_other(given: object, wanted: type) -> bool:
+    return isinstance(given, (Application, Network)) and not isinstance(given, wanted)
 
 
 def _require_pin(defects: Defects, path: str, pin: Pin, network: Network) -> None:

@@ -115,10 +115,14 @@ def _require_fog_and_cloud(problem: Problem) -> int:
             hint = "cuts decide where it runs"
             defects.add(f"operators[{position}].pin", str(operator.pin), "no pin", hint)
     clouds = net.cloud_nodes
+    defects.require(bool(clouds.size), "network", net.name, "a network with a cloud site")
     for position, operator in enumerate(app.operators):
         allowed = problem.allowed_nodes(position) if operator.kind == "sink" else None
-        clouds = clouds if allowed is None else clouds[np.isin(clouds, allowed)]
-    if not clouds.size:
-        defects.add("operators", "no cloud node for all sinks", "sinks that one cloud node can run")
+        common = clouds if allowed is None else clouds[np.isin(clouds, allowed)]
+        if clouds.size and not common.size:
+            hint = "streams are cut between fog and cloud, and end in one cloud"
+            rule = "a sink that the cloud node of all other sinks can run"
+            defects.add(f"operators[{position}].pin", str(operator.pin), rule, hint)
+        clouds = common if common.size else clouds
     defects.raise_if_any()
     return int(clouds[0])
