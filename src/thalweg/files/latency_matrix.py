@@ -133,12 +133,10 @@ def _read_npy(file: str, unit: str) -> tuple[FloatArray, str]:
 def _read_array(stream: IO[bytes], file: str, name: str) -> FloatArray:
     """The array in a `.npy` stream; its header is judged before any of its data is read."""
     version = np.lib.format.read_magic(stream)
-    if version not in ((1, 0), (2, 0)):
-        _refuse(file, f"version {version[0]}.{version[1]}", "a .npy array of version 1 or 2")
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    else:
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    if version != (1, 0):
+        # Later versions allow headers of gigabytes, which a matrix of numbers never needs.
+        _refuse(file, f"version {version[0]}.{version[1]}", "a .npy array of version 1.0")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
     if dtype.kind not in "fiu":
         hint = "objects, text and truth values are not read"
         _refuse(file, f"an array of {dtype}", "an array of real numbers", hint, path=name)
