@@ -22,7 +22,7 @@ def run(settings: Settings) -> Result:
     notes = [
         "fresh processes use byte code, as an installed package does",
         "a deployment's aggregate latency: rates, demand, service and communication times, sum; "
-        "what depends on the application's graph alone is known from its first placement",
+        "what is the same for all placements of a problem (graph, rates) is known from the first",
     ]
     return Result(rows=rows, notes=notes)
 

@@ -5,11 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import thalweg as tw
 from generators.problems import random_placement, random_problem
 from generators.slow import SlowTraffic
 from generators.small import fog_problem, place
 from thalweg.estimate.rates import estimate_rates
 from thalweg.model import Operator, Stream, deploy
+
+NET = tw.scenarios.cloud_edge(1, 2, 3)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -116,3 +119,18 @@ def test_replicas_carry_their_own_site_s_rate() -> None:
     rates = estimate_rates(deployment)
     found = {deployment.instance_name(k): float(rates.events_in[k]) for k in range(deployment.size)}
     assert found == {"s@f1": 30.0, "s@f2": 50.0, "t@f1": 30.0, "t@f2": 50.0, "z": 40.0}
+
+
+def test_rates_are_found_once_for_all_placements_of_a_problem_and_anew_for_another() -> None:
+    app, net = tw.scenarios.random_application("etl", NET, seed=1), NET
+    first, second = (tw.Problem(application=app, network=net) for _ in range(2))
+    once = [
+        estimate_rates(deploy(problem, tw.plan(app, net).placement)) for problem in (first, first)
+    ]
+    assert once[0] is once[1]
+    birth = (app.sources[0].name, net.site_names[int(second.births.site[0])])
+    doubled = tw.Problem(
+        application=app, network=net, rates={birth: 2 * float(second.births.rate[0])}
+    )
+    again = estimate_rates(deploy(doubled, tw.plan(app, net).placement))
+    assert again.flow.sum() > once[0].flow.sum()

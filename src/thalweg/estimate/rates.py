@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from thalweg.model.deployment import Deployment
+from thalweg.model.figures import freeze
 from thalweg.model.graph import Floats
+from thalweg.model.problem import Problem
 
 SizeRule = Literal["mean", "formula-5"]
+
+# Problems are frozen, so what was found for one stays true as long as it lives.
+_KNOWN: WeakKeyDictionary[Problem, dict[SizeRule, Rates]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +36,9 @@ class Rates:
     flow_size: Floats
     """Bytes per event on each edge."""
 
+    def __post_init__(self) -> None:
+        freeze(self)
+
     @property
     def flow_bps(self) -> Floats:
         """Bits/s on each edge."""
@@ -44,6 +53,18 @@ def estimate_rates(deployment: Deployment, *, sizes: SizeRule = "mean") -> Rates
     arrives, weighted by rate (unweighted where nothing arrives); `"formula-5"` takes the paper's
     sum of the sizes × probabilities, which makes a join's events as large as its inputs together.
     """
+    problem = deployment.problem
+    if deployment.graph is not problem.application.graph:
+        return _follow(deployment, sizes)
+    # One copy of each operator: rates are the same wherever the copies run.
+    known = _KNOWN.setdefault(problem, {})
+    if sizes not in known:
+        known[sizes] = _follow(deployment, sizes)
+    return known[sizes]
+
+
+def _follow(deployment: Deployment, sizes: SizeRule) -> Rates:
+    """Follow the events from where they are born to the sinks."""
     app, graph = deployment.problem.application, deployment.graph
     columns = app.columns
     is_source = columns.is_source[deployment.operator]
