@@ -163,12 +163,12 @@ LARGE = [
         lambda: "".join(" " * k + "a:\n" for k in range(2000)),
         "nested at most 32 levels deep",
     ),
-    Large("values.json", lambda: f"[{'0,' * 3_500_000}0]", "at most 60000 keys and values"),
-    Large("values.yaml", lambda: f"[{'0,' * 3_500_000}0]", "at most 60000 keys and values"),
+    Large("values.json", lambda: f"[{'0,' * 3_500_000}0]", "at most 50000 keys and values"),
+    Large("values.yaml", lambda: f"[{'0,' * 3_500_000}0]", "at most 50000 keys and values"),
     Large(
         "keys.json",
         lambda: "{" + ",".join(f'"k{k}":0' for k in range(600_000)) + "}",
-        "at most 60000 keys and values",
+        "at most 50000 keys and values",
     ),
     Large("duplicates.yaml", lambda: "a: 1\n" * 1_000_000, 'a: got "a", need each key only once'),
     Large("long-line.yaml", lambda: f"thalweg: {'x' * 8_000_000}", "a text of at most 65536"),
@@ -185,15 +185,15 @@ LARGE = [
     Large("quotes.json", lambda: '"' + r"\"" * 4_000_000, "unterminated string"),
     Large(
         "operators.yaml",
-        lambda: "".join(_operators(8_000, "{name: o#, memroy: 1 B}")),
+        lambda: "".join(_operators(6_500, "{name: o#, memroy: 1 B}")),
         'memroy: got "1 B", need a known field of an operator. Hint: did you mean "memory"?',
     ),
     Large(
         "same-names.yaml",
-        lambda: "".join(_operators(18_000, "{name: same}")),
+        lambda: "".join(_operators(15_000, "{name: same}")),
         'name: got "same", need a name of its own. Hint: operators[0] has it already',
     ),
-    Large("ring.json", lambda: _long_cycle(7_000), "need a graph without cycles"),
+    Large("ring.json", lambda: _long_cycle(6_000), "need a graph without cycles"),
 ]
 
 

@@ -81,16 +81,16 @@ def _many_zeros(size_bytes: int) -> str:
 def _many_typing_errors() -> str:
     """Each operator has fields whose names are nearly right: many hints to look for."""
     wrong = {"selectivty": 0.5, "compresion": 0.5, "cpu_per_evnt": "1 instr", "memry": "1 MB"}
-    return _application([{"name": f"operator-{k}", **wrong} for k in range(5_200)], [])
+    return _application([{"name": f"operator-{k}", **wrong} for k in range(4_300)], [])
 
 
 def _many_wrong_units() -> str:
     operator = {"kind": "source", "rate": "100 MB", "event_size": "5 ms", "memory": "-1 events/s"}
-    return _application([{"name": f"operator-{k}", **operator} for k in range(5_200)], [])
+    return _application([{"name": f"operator-{k}", **operator} for k in range(4_300)], [])
 
 
 def _long_cycle() -> str:
-    count = 7_000
+    count = 6_000
     operators: list[dict[str, object]] = [{"name": f"operator-{k}"} for k in range(count)]
     streams: list[dict[str, object]] = [
         {"source": f"operator-{k}", "target": f"operator-{(k + 1) % count}"} for k in range(count)
@@ -100,15 +100,15 @@ def _long_cycle() -> str:
 
 def _dangling_streams() -> str:
     """Every stream names operators that are nearly there: the nearest name is sought for each."""
-    operators: list[dict[str, object]] = [{"name": f"operator-{k}"} for k in range(7_000)]
+    operators: list[dict[str, object]] = [{"name": f"operator-{k}"} for k in range(6_000)]
     streams: list[dict[str, object]] = [
-        {"source": f"operatr-{k}", "target": f"oprator-{k}"} for k in range(7_000)
+        {"source": f"operatr-{k}", "target": f"oprator-{k}"} for k in range(6_000)
     ]
     return _application(operators, streams)
 
 
 def _same_names() -> str:
-    return _application([{"name": "twin"} for _ in range(19_000)], [])
+    return _application([{"name": "twin"} for _ in range(16_000)], [])
 
 
 def _laughs() -> str:
@@ -195,8 +195,8 @@ _HOSTILE: dict[str, Callable[[Path], None]] = {
     "many-wrong-units.json": _text(_many_wrong_units),
     "many-dangling-streams.json": _text(_dangling_streams),
     "many-twins.json": _text(_same_names),
-    "a-cycle-of-7000.json": _text(_long_cycle),
-    "a-cycle-of-7000.yaml": _text(_long_cycle),
+    "a-cycle-of-6000.json": _text(_long_cycle),
+    "a-cycle-of-6000.yaml": _text(_long_cycle),
     "matrix-bomb.npz": _array_bomb,
     "matrix-without-numbers.npy": _empty_promise,
     "matrix-of-words.csv": _text(lambda: ("no," * 1_999 + "no\n") * 2_000),

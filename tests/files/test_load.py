@@ -132,7 +132,7 @@ def test_a_path_to_nothing_is_refused(path: str, files: Path) -> None:
 
 
 def test_no_more_defects_are_told_than_anyone_reads(files: Path) -> None:
-    count = 3500
+    count = 3000
     operators = [{"name": f"o{k}", "slectivity": 1, "memory": 5} for k in range(count)]
     streams = [{"source": f"x{k}", "target": f"y{k}"} for k in range(count)]
     data = {"thalweg": 1, "application": "many", "operators": operators, "streams": streams}
@@ -144,7 +144,7 @@ def test_no_more_defects_are_told_than_anyone_reads(files: Path) -> None:
 
 @pytest.mark.parametrize("links", ["chain", "star"])
 def test_a_network_of_many_sites_is_loaded_in_one_piece(links: str, files: Path) -> None:
-    count = 2500
+    count = 2000
     node = {"cpu": "1 GIPS", "memory": "1 GB", "count": 30}
     sites = [{"name": f"s{k}", "tier": "edge", "nodes": [node]} for k in range(count)]
     data = {
