@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thalweg.estimate.rates import Rates
+from thalweg.model.columns import OperatorColumns
 from thalweg.model.deployment import Deployment
 from thalweg.model.graph import Floats
 
@@ -30,11 +31,11 @@ class Demand:
 def estimate_demand(deployment: Deployment, rates: Rates) -> Demand:
     """Window data, memory, work and CPU load of every instance."""
     columns, operator = deployment.problem.application.columns, deployment.operator
-    length, slide = columns.window_length_s[operator], columns.window_slide_s[operator]
+    length = columns.window_length_s[operator]
     window_events = columns.window_events[operator] + length * rates.events_in
     window_bytes = window_events * rates.size_in
     work = columns.cpu_per_event[operator] + columns.cpu_per_byte[operator] * rates.size_in
-    passes = np.divide(length, slide, out=np.ones_like(length), where=slide > 0)
+    passes = window_passes(columns)[operator]
     return Demand(
         window_bytes=window_bytes,
         memory_bytes=columns.memory[operator] + columns.memory_factor[operator] * window_bytes,
@@ -42,3 +43,9 @@ def estimate_demand(deployment: Deployment, rates: Rates) -> Demand:
         passes=passes,
         cpu_ips=work * rates.events_in * passes,
     )
+
+
+def window_passes(columns: OperatorColumns) -> Floats:
+    """How often each operator works on an event: length / slide for a sliding window, else once."""
+    length, slide = columns.window_length_s, columns.window_slide_s
+    return np.divide(length, slide, out=np.ones_like(length), where=slide > 0)

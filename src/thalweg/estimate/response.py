@@ -98,20 +98,42 @@ def operator_latency_s(deployment: Deployment, rates: Rates, demand: Demand) -> 
     _, position = np.unique(node, return_inverse=True)
     sharing = sum_at(position, works.astype(float), node.size)[position] + net.node_operators[node]
     share_ips = net.node_cpu_ips[node] / np.maximum(sharing, 1)
-    slide = columns.window_slide_s[operator]
-    in_time = slide > 0
-    batch = np.maximum(columns.window_events[operator], 1.0)
-    window_events = np.where(in_time, columns.window_length_s[operator] * rates.events_in, batch)
-    work = demand.work_per_event * window_events
+    latency = window_latency_s(
+        demand.work_per_event,
+        rates.events_in,
+        share_ips,
+        length_s=columns.window_length_s[operator],
+        slide_s=columns.window_slide_s[operator],
+        batch=columns.window_events[operator],
+    )
+    return np.where(works, latency, 0.0)
+
+
+def window_latency_s(
+    work_per_event: Floats,
+    events_in: Floats,
+    share_ips: Floats,
+    *,
+    length_s: Floats,
+    slide_s: Floats,
+    batch: Floats,
+) -> Floats:
+    """Waiting + working time of one window on a share of the CPU; arrays broadcast.
+
+    A time window has a slide, a count window a batch; with neither every event is a window.
+    """
+    in_time = slide_s > 0
+    batch = np.maximum(batch, 1.0)
+    work = work_per_event * np.where(in_time, length_s * events_in, batch)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         windows_per_s = np.where(work > 0, share_ips / work, np.inf)
     waiting = np.where(
         in_time,
-        dm1_wait_s(windows_per_s, np.where(in_time, slide, 1.0)),
-        md1_wait_s(windows_per_s, rates.events_in / batch),
+        dm1_wait_s(windows_per_s, np.where(in_time, slide_s, 1.0)),
+        md1_wait_s(windows_per_s, events_in / batch),
     )
     with np.errstate(divide="ignore", over="ignore"):
-        return np.where(works & (work > 0), waiting + 1.0 / windows_per_s, 0.0)
+        return np.where(work > 0, waiting + 1.0 / windows_per_s, 0.0)
 
 
 def emission_bytes(deployment: Deployment, rates: Rates, model: ResponseModel) -> Floats:

@@ -6,9 +6,11 @@ for IoT Edge Analytics.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from thalweg.estimate.demand import Demand
 from thalweg.estimate.rates import Rates
@@ -16,7 +18,7 @@ from thalweg.estimate.response import ResponseModel, emission_bytes
 from thalweg.model.deployment import Deployment
 from thalweg.model.figures import sum_at
 from thalweg.model.graph import Floats
-from thalweg.model.network import Tier
+from thalweg.model.network import Network, Tier
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,29 +80,94 @@ def estimate_usage(
     )
 
 
-def _compute_cost(
-    deployment: Deployment, demand: Demand, below: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> Floats:
+def _compute_cost(deployment: Deployment, demand: Demand, below: npt.NDArray[np.bool_]) -> Floats:
     """Each site's part of CRU; only nodes that run something are looked at."""
     net, columns = deployment.problem.network, deployment.problem.application.columns
     works = columns.is_transform[deployment.operator] & below[net.node_site[deployment.node]]
     nodes, position = np.unique(deployment.node[works], return_inverse=True)
     used = sum_at(position, demand.memory_bytes[works], nodes.size)
-    weight = resource_weight(
-        net.node_memory_bytes[nodes], net.node_memory_available_bytes[nodes], used
+    return sum_at(net.node_site[nodes], memory_usage(net, nodes, used), net.site_count)
+
+
+@dataclass(frozen=True, eq=False)
+class Uplinks:
+    """The ways of sites to their nearest clouds, and what they are weighed against."""
+
+    site: npt.NDArray[np.int64]
+    capacity_bps: Floats
+    available_bps: Floats
+    propagation_s: Floats
+    slowest_s: float
+    """nd_max: the slowest of them, if it had to carry all that is born there."""
+    total_bps: float
+    """The capacity of all of them."""
+
+    def usage(self, sent_bps: Floats, largest_bits: Floats) -> Floats:
+        """Formulas (25) and (29): bandwidth × its weight × the relative delay, as a share of all.
+
+        `largest_bits` is the largest emission that crosses; arrays may have leading axes.
+        """
+        delay = self.propagation_s + _over(largest_bits, self.available_bps)
+        if np.isinf(self.slowest_s):
+            relative = np.where(np.isinf(delay), 1.0, 0.0)
+        else:
+            relative = delay / self.slowest_s if self.slowest_s > 0 else np.zeros_like(delay)
+        capacity = np.broadcast_to(self.capacity_bps, sent_bps.shape)
+        weight = resource_weight(capacity, self.available_bps, sent_bps)
+        with np.errstate(invalid="ignore", over="ignore"):
+            cost = np.where(sent_bps > 0, sent_bps * weight * relative, 0.0)
+        # 0 × ∞: an uplink without capacity that is also infinitely slow costs without bound.
+        cost = np.where(np.isnan(cost), np.inf, cost)
+        return cost / self.total_bps if self.total_bps > 0 else np.where(cost > 0, np.inf, 0.0)
+
+    def at(self, site: npt.NDArray[np.integer[Any]]) -> Uplinks:
+        """Those of some sites only, weighed against all."""
+        position = np.searchsorted(self.site, site)
+        return replace(
+            self,
+            site=self.site[position],
+            capacity_bps=self.capacity_bps[position],
+            available_bps=self.available_bps[position],
+            propagation_s=self.propagation_s[position],
+        )
+
+
+def find_uplinks(network: Network, born_bps: Floats, model: ResponseModel) -> Uplinks:
+    """The uplinks of all sites below the cloud; `born_bps` is the raw data born in each site."""
+    below = network.site_tier != Tier.CLOUD
+    site = np.flatnonzero(below & (network.nearest_cloud >= 0))
+    cloud = network.nearest_cloud[site]
+    capacity = network.wan.bandwidth_bps(site, cloud)
+    available = network.wan.available_bps(site, cloud)
+    propagation = network.wan.latency_s(site, cloud)
+    waiting = _over(born_bps[site] * model.source_period_s, available)
+    return Uplinks(
+        site=site,
+        capacity_bps=capacity,
+        available_bps=available,
+        propagation_s=propagation,
+        slowest_s=float((propagation + waiting).max(initial=0.0)),
+        total_bps=float(capacity[np.isfinite(capacity)].sum()),
     )
+
+
+def memory_usage(
+    network: Network, node: npt.NDArray[np.integer[Any]], used_bytes: Floats
+) -> Floats:
+    """Formulas (24) and (28): memory × its weight, as a share of all memory below the cloud."""
+    capacity = np.broadcast_to(network.node_memory_bytes[node], used_bytes.shape)
+    weight = resource_weight(capacity, network.node_memory_available_bytes[node], used_bytes)
     with np.errstate(invalid="ignore", over="ignore"):
-        cost = np.where(used > 0, used * weight, 0.0)
-    total = net.memory_below_cloud_bytes
-    share = cost / total if total > 0 else np.where(cost > 0, np.inf, 0.0)
-    return sum_at(net.node_site[nodes], share, net.site_count)
+        cost = np.where(used_bytes > 0, used_bytes * weight, 0.0)
+    total = network.memory_below_cloud_bytes
+    return cost / total if total > 0 else np.where(cost > 0, np.inf, 0.0)
 
 
 def _network_cost(
     deployment: Deployment,
     rates: Rates,
     model: ResponseModel,
-    below: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    below: npt.NDArray[np.bool_],
 ) -> tuple[Floats, float]:
     """Each site's part of NRU, and B in bits/s."""
     net, graph = deployment.problem.network, deployment.graph
@@ -110,31 +177,11 @@ def _network_cost(
     sent = sum_at(start[rising], rates.flow_bps[rising], net.site_count)
     largest = np.zeros(net.site_count)
     np.maximum.at(largest, start[rising], emission_bytes(deployment, rates, model)[rising] * 8.0)
-
-    cost = np.where(sent > 0, np.inf, 0.0)
-    sites = np.flatnonzero(below & (net.nearest_cloud >= 0))
-    if not sites.size:
-        return cost, float(sent.sum())
-    cloud = net.nearest_cloud[sites]
-    capacity = net.wan.bandwidth_bps(sites, cloud)
-    available = net.wan.available_bps(sites, cloud)
-    propagation = net.wan.latency_s(sites, cloud)
     born = np.flatnonzero(graph.roots)
     raw_bps = rates.events_out[born] * rates.size_out[born] * 8.0
-    raw = sum_at(deployment.origin[born], raw_bps, net.site_count)[sites]
-    delay = propagation + _over(largest[sites], available)
-    slowest = float((propagation + _over(raw * model.source_period_s, available)).max())
-    if np.isinf(slowest):
-        relative = np.where(np.isinf(delay), 1.0, 0.0)
-    else:
-        relative = delay / slowest if slowest > 0 else np.zeros_like(delay)
-    weight = resource_weight(capacity, available, sent[sites])
-    total = float(capacity[np.isfinite(capacity)].sum())
-    with np.errstate(invalid="ignore", over="ignore"):
-        weighted = np.where(sent[sites] > 0, sent[sites] * weight * relative, 0.0)
-    # 0 × ∞: an uplink without capacity that is also infinitely slow costs without bound.
-    weighted = np.where(np.isnan(weighted), np.inf, weighted)
-    cost[sites] = weighted / total if total > 0 else np.where(weighted > 0, np.inf, 0.0)
+    uplinks = find_uplinks(net, sum_at(deployment.origin[born], raw_bps, net.site_count), model)
+    cost = np.where(sent > 0, np.inf, 0.0)
+    cost[uplinks.site] = uplinks.usage(sent[uplinks.site], largest[uplinks.site])
     return cost, float(sent.sum())
 
 

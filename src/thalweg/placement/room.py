@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from thalweg.estimate.constraints import ROUNDING
 from thalweg.model.graph import Floats
 from thalweg.model.network import Network
 
 Nodes = npt.NDArray[np.int64]
-
-# The checker allows the same for rounding; a strategy must not be looser than it.
-_ROUNDING = 1e-9
 
 
 class Room:
@@ -38,7 +36,7 @@ class Room:
         A link that they put nothing on is no hindrance, however full it is.
         """
         return all(
-            load == 0 or load <= free * (1 + _ROUNDING)
+            load == 0 or load <= free * (1 + ROUNDING)
             for load, free in self._link_loads(senders, node, bps)
         )
 

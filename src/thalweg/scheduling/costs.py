@@ -12,16 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from thalweg.estimate.constraints import ROUNDING
+from thalweg.estimate.demand import window_passes
 from thalweg.estimate.response import ResponseModel
-from thalweg.estimate.usage import resource_weight
+from thalweg.estimate.usage import find_uplinks, memory_usage
 from thalweg.model.figures import freeze
 from thalweg.model.graph import Floats
-from thalweg.model.network import Tier
 from thalweg.scheduling.cuts import Cuts
 from thalweg.scheduling.traffic import StreamTraffic
-
-ROUNDING = 1e-9
-"""As much as the checker allows; a strategy must not be looser than it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,77 +64,25 @@ def cost_cuts(traffic: StreamTraffic, cuts: Cuts, model: ResponseModel | None = 
     return CutCosts(
         memory_bytes=memory,
         uplink_bps=uplink,
-        compute_usage=_compute_usage(traffic, memory),
+        compute_usage=memory_usage(net, node, memory),
         network_usage=_network_usage(traffic, cuts, uplink, model),
         fits=fits,
     )
 
 
 def _cpu_load(traffic: StreamTraffic) -> Floats:
-    columns = traffic.problem.application.columns
-    length, slide = columns.window_length_s, columns.window_slide_s
-    passes = np.divide(length, slide, out=np.ones_like(length), where=slide > 0)
+    passes = window_passes(traffic.problem.application.columns)
     return traffic.work_per_event * traffic.events_in * passes[:, None]
-
-
-def _compute_usage(traffic: StreamTraffic, memory: Floats) -> Floats:
-    net, node = traffic.problem.network, traffic.node
-    capacity, free = net.node_memory_bytes[node], net.node_memory_available_bytes[node]
-    weight = resource_weight(np.broadcast_to(capacity, memory.shape), free, memory)
-    with np.errstate(invalid="ignore"):
-        cost = np.where(memory > 0, memory * weight, 0.0)
-    total = net.memory_below_cloud_bytes
-    return cost / total if total > 0 else np.where(cost > 0, np.inf, 0.0)
 
 
 def _network_usage(
     traffic: StreamTraffic, cuts: Cuts, uplink: Floats, model: ResponseModel
 ) -> Floats:
-    net, site = traffic.problem.network, traffic.site
-    cloud = net.nearest_cloud[site]
-    capacity, free = net.wan.bandwidth_bps(site, cloud), net.wan.available_bps(site, cloud)
-    propagation = net.wan.latency_s(site, cloud)
+    net = traffic.problem.network
+    born_bps = np.zeros(net.site_count)
+    born_bps[traffic.site] = traffic.born_bps
     largest = np.zeros(uplink.shape)
     for edge in range(cuts.crossing.shape[1]):
         crossing = cuts.crossing[:, edge]
         largest[crossing] = np.maximum(largest[crossing], traffic.emission_bits[edge])
-    delay = propagation + _over(largest, free)
-    slowest = _slowest_uplink(traffic, model)
-    if np.isinf(slowest):
-        relative = np.where(np.isinf(delay), 1.0, 0.0)
-    else:
-        relative = delay / slowest if slowest > 0 else np.zeros_like(delay)
-    weight = resource_weight(np.broadcast_to(capacity, uplink.shape), free, uplink)
-    with np.errstate(invalid="ignore"):
-        cost = np.where(uplink > 0, uplink * weight * relative, 0.0)
-    cost = np.where(np.isnan(cost), np.inf, cost)
-    total = _uplink_capacity(traffic)
-    return cost / total if total > 0 else np.where(cost > 0, np.inf, 0.0)
-
-
-def _slowest_uplink(traffic: StreamTraffic, model: ResponseModel) -> float:
-    """nd_max over all sites below the cloud, whether a stream is born there or not."""
-    net = traffic.problem.network
-    below = _sites_below_cloud(traffic)
-    cloud = net.nearest_cloud[below]
-    raw = np.zeros(net.site_count)
-    raw[traffic.site] = traffic.born_bps
-    waiting = _over(raw[below] * model.source_period_s, net.wan.available_bps(below, cloud))
-    return float((net.wan.latency_s(below, cloud) + waiting).max(initial=0.0))
-
-
-def _uplink_capacity(traffic: StreamTraffic) -> float:
-    net = traffic.problem.network
-    below = _sites_below_cloud(traffic)
-    capacity = net.wan.bandwidth_bps(below, net.nearest_cloud[below])
-    return float(capacity[np.isfinite(capacity)].sum())
-
-
-def _sites_below_cloud(traffic: StreamTraffic) -> npt.NDArray[np.int64]:
-    net = traffic.problem.network
-    return np.flatnonzero((net.site_tier != Tier.CLOUD) & (net.nearest_cloud >= 0))
-
-
-def _over(bits: Floats, available_bps: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(bits > 0, bits / available_bps, 0.0)
+    return find_uplinks(net, born_bps, model).at(traffic.site).usage(uplink, largest)

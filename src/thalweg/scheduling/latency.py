@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thalweg.estimate.queueing import dm1_wait_s, md1_wait_s
+from thalweg.estimate.response import window_latency_s
 from thalweg.model.figures import freeze
 from thalweg.model.graph import Floats
 from thalweg.scheduling.cuts import Cuts
@@ -93,17 +93,12 @@ def operator_latency_s(
 ) -> Floats:
     """Waiting + working time of one window of each operator; sources and sinks take none."""
     columns = traffic.problem.application.columns
-    slide = columns.window_slide_s[:, None]
-    batch = np.maximum(columns.window_events, 1.0)[:, None]
-    in_time = slide > 0
-    events = np.where(in_time, columns.window_length_s[:, None] * events_in, batch)
-    work = work_per_event * events
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        windows_per_s = np.where(work > 0, share_ips / work, np.inf)
-        waiting = np.where(
-            in_time,
-            dm1_wait_s(windows_per_s, np.where(in_time, slide, 1.0)),
-            md1_wait_s(windows_per_s, events_in / batch),
-        )
-        busy = columns.is_transform[:, None] & (work > 0)
-        return np.where(busy, waiting + 1.0 / windows_per_s, 0.0)
+    latency = window_latency_s(
+        work_per_event,
+        events_in,
+        share_ips,
+        length_s=columns.window_length_s[:, None],
+        slide_s=columns.window_slide_s[:, None],
+        batch=columns.window_events[:, None],
+    )
+    return np.where(columns.is_transform[:, None], latency, 0.0)
