@@ -21,6 +21,8 @@ from thalweg.model.graph import Floats
 from thalweg.scheduling.cuts import Cuts
 from thalweg.scheduling.traffic import StreamTraffic
 
+MEMORY, CPU, UPLINK, STUCK, JAMMED = 1, 2, 4, 8, 16
+
 
 @dataclass(frozen=True, eq=False)
 class CutCosts:
@@ -34,8 +36,11 @@ class CutCosts:
     """CRU_j."""
     network_usage: Floats
     """NRU_j."""
+    broken: npt.NDArray[np.int64]
+    """What of the fog the cut is too much for: a sum of `MEMORY`, `CPU`, `UPLINK`, `STUCK`
+    (an operator whose queue grows without end) and `JAMMED` (the same of a flow)."""
     fits: npt.NDArray[np.bool_]
-    """Whether memory, CPU and uplink of the fog have room for the cut."""
+    """Whether it is too much for nothing."""
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -56,17 +61,24 @@ def cost_cuts(traffic: StreamTraffic, cuts: Cuts, model: ResponseModel | None = 
     sources = traffic.problem.application.columns.is_source
     base_memory = traffic.memory_bytes[sources].sum(axis=0)
     base_load = load[sources].sum(axis=0)
-    fits = (
-        (memory + base_memory <= memory_free * (1 + ROUNDING))
-        & (members @ load + base_load <= cpu_free * (1 + ROUNDING))
-        & (uplink <= uplink_free * (1 + ROUNDING))
+    # A queue that gets as much as it can serve grows without end, even if nothing is above it.
+    stuck = (load >= cpu_free) & (traffic.work_per_event > 0)
+    jammed = (traffic.flow_bps >= uplink_free) & ((traffic.flow_bps > 0) | (uplink_free <= 0))
+    lan_free = net.node_lan_available_bps[node]
+    broken = (
+        MEMORY * (memory + base_memory > memory_free * (1 + ROUNDING))
+        + CPU * (members @ load + base_load > cpu_free * (1 + ROUNDING))
+        + UPLINK * (uplink > np.minimum(uplink_free, lan_free) * (1 + ROUNDING))
+        + STUCK * (members @ stuck > 0)
+        + JAMMED * (cuts.crossing.astype(float) @ jammed > 0)
     )
     return CutCosts(
         memory_bytes=memory,
         uplink_bps=uplink,
         compute_usage=memory_usage(net, node, memory),
         network_usage=_network_usage(traffic, cuts, uplink, model),
-        fits=fits,
+        broken=broken,
+        fits=broken == 0,
     )
 
 

@@ -8,6 +8,7 @@ Cuts do not depend on the stream, so they are listed once for an application, as
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,8 @@ class Cuts:
     """(cuts, operators): whether an operator runs on the fog."""
     crossing: Flags
     """(cuts, streams): whether a stream goes from the fog up to the cloud."""
+    complete: bool = True
+    """Whether these are all the cuts there are."""
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -40,11 +43,30 @@ class Cuts:
     def __len__(self) -> int:
         return len(self.members)
 
+    def find(self, members: Flags) -> npt.NDArray[np.int64]:
+        """The index of the cut with each row of members; −1 where it is not among them."""
+        order, keys = self._keys
+        wanted = _pack(members)
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[at] == wanted, order[at], -1)
+
+    @cached_property
+    def _keys(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.void]]:
+        keys = _pack(self.members)
+        order = np.argsort(keys, kind="stable").astype(np.int64)
+        return order, keys[order]
+
     @property
     def sizes(self) -> npt.NDArray[np.int64]:
         """How many operators each cut puts on the fog."""
         sizes: npt.NDArray[np.int64] = self.members.sum(axis=1, dtype=np.int64)
         return sizes
+
+
+def _pack(members: Flags) -> npt.NDArray[np.void]:
+    """Each row as one value that can be sorted and compared."""
+    packed = np.ascontiguousarray(np.packbits(members, axis=1))
+    return packed.view(np.dtype((np.bytes_, packed.shape[1]))).ravel()
 
 
 def list_cuts(application: Application, *, most: int = MOST_CUTS) -> Cuts:

@@ -41,15 +41,9 @@ def ru_min_cut(problem: Problem, current: Placement | None = None) -> Plan:
     del current
     started = perf_counter()
     table = Table.of(problem)
-    choice = cheapest(table, usage(table))
+    choice = cheapest(table, table.usage)
     why = "the cut of least usage that fits"
     return plan_cuts(table, choice, strategy="ru-min-cut", why=why, started=started)
-
-
-def usage(table: Table, *, compute_weight: float = 0.5, network_weight: float = 0.5) -> Floats:
-    """RU_j of every cut and stream."""
-    costs = table.costs
-    return compute_weight * costs.compute_usage + network_weight * costs.network_usage
 
 
 def cheapest(table: Table, cost: Floats) -> Choice:

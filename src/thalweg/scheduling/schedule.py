@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from thalweg.errors import Defect, InvalidInput
 from thalweg.estimate.evaluate import make_plan
+from thalweg.model.graph import Floats
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan, Reason
 from thalweg.model.problem import Problem
@@ -51,6 +52,37 @@ class Table:
         """What every cut costs for every stream."""
         return cost_cuts(self.traffic, self.cuts)
 
+    @cached_property
+    def usage(self) -> Floats:
+        """RU_j of every cut and stream, both parts weighing the same."""
+        return 0.5 * self.costs.compute_usage + 0.5 * self.costs.network_usage
+
+    @cached_property
+    def crossing_s(self) -> Floats:
+        """From fog to cloud over each edge: propagation and sending of one emission."""
+        traffic, net = self.traffic, self.problem.network
+        cloud = np.full_like(traffic.node, traffic.cloud)
+        free_bps = net.available_bps(traffic.node, cloud)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sending = np.where(traffic.emission_bits > 0, traffic.emission_bits / free_bps, 0.0)
+        return net.latency_s(traffic.node, cloud) + sending
+
+    def choice_of(self, placement: Placement) -> Choice | None:
+        """The cuts that a placement has; None where it is no cut of every stream."""
+        app, net = self.problem.application, self.problem.network
+        members = np.zeros((self.traffic.site.size, len(app.operators)), dtype=bool)
+        stream_of = {net.site_names[site]: k for k, site in enumerate(self.traffic.site.tolist())}
+        transforms = app.columns.is_transform
+        operator = np.array([app.index.get(name, -1) for name in placement.operator_names])
+        stream = np.array([*(stream_of.get(name, -1) for name in placement.origin_names), -1])
+        replica = placement.origin >= 0
+        at_operator = operator[placement.operator[replica]]
+        at_stream = stream[placement.origin[replica]]
+        known = (at_operator >= 0) & (at_stream >= 0) & transforms[at_operator]
+        members[at_stream[known], at_operator[known]] = True
+        choice = self.cuts.find(members)
+        return choice if (choice >= 0).all() else None
+
     def place(self, choice: Choice) -> Placement:
         """The deployable placement: replicas above each cut, one copy of the rest in the cloud."""
         traffic, births = self.traffic, self.problem.births
@@ -69,7 +101,15 @@ class Table:
         )
 
 
-def plan_cuts(table: Table, choice: Choice, *, strategy: str, why: str, started: float) -> Plan:
+def plan_cuts(
+    table: Table,
+    choice: Choice,
+    *,
+    strategy: str,
+    why: str,
+    started: float,
+    gap: float | None = None,
+) -> Plan:
     """The plan with these cuts; `started` is the `perf_counter()` at which the search began."""
     seconds = perf_counter() - started
     count = len(choice)
@@ -91,4 +131,5 @@ def plan_cuts(table: Table, choice: Choice, *, strategy: str, why: str, started:
         reasons=reasons,
         seconds=seconds,
         candidates=len(table.cuts) * count,
+        gap=gap,
     )

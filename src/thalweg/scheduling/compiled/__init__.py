@@ -1,0 +1,1 @@
+"""Loops that run compiled. Strategies import these when they decide, not when they are listed."""

@@ -1,0 +1,47 @@
+"""Chains of best bargains: how each stream can lower a weight at the least cost."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from thalweg.scheduling.compiled.latency import Flags, Floats, Integers
+
+
+@njit(cache=True)
+def find_bargains(
+    cost: Floats, weight: Floats, allowed: Flags, start: Integers
+) -> tuple[Integers, Integers, Floats]:
+    """(stream, cut, rate) of each step along the lower hull of every stream, from its start on.
+
+    A step goes to the allowed cut that lowers the weight most per cost added; `rate` is that
+    ratio, ∞ for a step that costs nothing. Ties: the larger step, then the lower cut. Along a
+    stream the rates fall.
+    """
+    cuts, streams = cost.shape
+    stream_of, cut_of, rate_of = [], [], []
+    for stream in range(streams):
+        at = start[stream]
+        while True:
+            best, best_rate, best_saved = -1, 0.0, 0.0
+            for cut in range(cuts):
+                saved = weight[at, stream] - weight[cut, stream]
+                if not allowed[cut, stream] or not saved > 0.0:
+                    continue
+                added = cost[cut, stream] - cost[at, stream]
+                rate = saved / added if added > 0.0 else math.inf
+                if rate > best_rate or (rate == best_rate and saved > best_saved):
+                    best, best_rate, best_saved = cut, rate, saved
+            if best < 0:
+                break
+            stream_of.append(stream)
+            cut_of.append(best)
+            rate_of.append(best_rate)
+            at = best
+    return (
+        np.array(stream_of, dtype=np.int64),
+        np.array(cut_of, dtype=np.int64),
+        np.array(rate_of, dtype=np.float64),
+    )

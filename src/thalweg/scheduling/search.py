@@ -1,0 +1,264 @@
+"""A working deployment that strategies change step by step, and what it amounts to at each step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.estimate.constraints import ROUNDING
+from thalweg.estimate.demand import window_passes
+from thalweg.model.graph import Floats, Graph
+from thalweg.scheduling.cuts import Cuts
+from thalweg.scheduling.schedule import Choice, Table
+
+if TYPE_CHECKING:
+    from thalweg.scheduling.compiled.latency import Figures, Load
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Violated:
+    """What is too much for each fog, and whether the uplink, the time and the cloud are."""
+
+    fogs: npt.NDArray[np.int64]
+    whole: tuple[bool, bool, bool]
+
+    def within(self, other: Violated) -> bool:
+        """Whether all of it is broken in the other, too."""
+        return not (self.fogs & ~other.fogs).any() and all(
+            there or not here for here, there in zip(self.whole, other.whole, strict=True)
+        )
+
+    @property
+    def count(self) -> int:
+        """How many fogs and limits are affected."""
+        return int(np.count_nonzero(self.fogs)) + sum(self.whole)
+
+
+class Search:
+    """A cut for every stream, with the load of the cloud and the latencies that follow from it."""
+
+    def __init__(self, table: Table, choice: Choice) -> None:
+        from thalweg.scheduling.compiled.latency import Load
+
+        operators, limits = (
+            len(table.problem.application.operators),
+            table.problem.application.limits,
+        )
+        self.table = table
+        self.figures = figures_of(table)
+        self.most_s = limits.response_time_s * (1.0 + ROUNDING)
+        # What reaches the cloud comes in through its own link, too.
+        cloud_bps = table.problem.network.node_lan_available_bps[table.traffic.cloud]
+        self.most_bps = min(limits.uplink_bps, float(cloud_bps)) * (1.0 + ROUNDING)
+        self._streams = np.arange(choice.size)
+        self.load: Load = Load(
+            events=np.zeros(operators),
+            work=np.zeros(operators),
+            streams=np.zeros(operators, dtype=np.int64),
+            memory=np.zeros(operators),
+            cpu=np.zeros(operators),
+        )
+        self.onward_s = np.zeros(operators)
+        self.arrival_s = np.zeros((choice.size, operators))
+        self.choose(choice)
+
+    def choose(self, choice: Choice) -> None:
+        """Go over to these cuts."""
+        from thalweg.scheduling.compiled.moves import settle
+
+        self.choice: Choice = np.array(choice, dtype=np.int64)
+        settle(self.figures, self.choice, self.load, self.onward_s, self.arrival_s)
+        self.uplink_bps = float(self.table.costs.uplink_bps[self.choice, self._streams].sum())
+
+    @property
+    def latency_s(self) -> Floats:
+        """L of every stream; a queue that is not stable counts 10¹² s and more."""
+        from thalweg.scheduling.compiled.moves import stream_latencies
+
+        return stream_latencies(self.arrival_s, self.onward_s)
+
+    @property
+    def in_time(self) -> bool:
+        """T ≤ Tmax."""
+        return bool(self.latency_s.max(initial=0.0) <= self.most_s)
+
+    @property
+    def uplink_fits(self) -> bool:
+        """B ≤ Bmax."""
+        return self.uplink_bps <= self.most_bps
+
+    @property
+    def overfull(self) -> Flags:
+        """The streams whose cut does not fit their fog."""
+        return ~self.table.costs.fits[self.choice, self._streams]
+
+    @property
+    def cloud_excess(self) -> float:
+        """By how much memory or CPU of the cloud are overdrawn, relative."""
+        from thalweg.scheduling.compiled.moves import cloud_excess
+
+        return cloud_excess(self.figures, self.load)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every constraint is kept."""
+        return (
+            self.uplink_fits
+            and not self.overfull.any()
+            and self.cloud_excess <= ROUNDING
+            and self.in_time
+        )
+
+    @property
+    def violations(self) -> Violated:
+        """What the deployment breaks."""
+        return Violated(
+            fogs=self.table.costs.broken[self.choice, self._streams],
+            whole=(not self.uplink_fits, not self.in_time, self.cloud_excess > ROUNDING),
+        )
+
+    def cost_of(self, cost: Floats) -> float:
+        """The sum of a cost of cuts × streams."""
+        return float(cost[self.choice, self._streams].sum())
+
+    def shorten(self) -> None:
+        """Move operators at the cuts of too slow streams: back to the cloud, then down to the fog.
+
+        Once over the streams each way; a stream is left as soon as it is fast enough or a further
+        move would not make it faster.
+        """
+        for down in (False, True):
+            if not self.in_time:
+                self._shorten(down=down)
+
+    def _shorten(self, *, down: bool) -> None:
+        from thalweg.scheduling.compiled.moves import shorten
+
+        self.uplink_bps = shorten(
+            self.figures,
+            self.choice,
+            self.load,
+            self.onward_s,
+            self.arrival_s,
+            self.table.costs.uplink_bps,
+            self.table.costs.fits,
+            steps_of(self.table.cuts, self.table.problem.application.graph, down=down),
+            down,
+            self.most_s,
+            self.most_bps,
+            self.uplink_bps,
+        )
+        self.choose(self.choice)
+
+    def improve(self, cost: Floats) -> None:
+        """Take the moves that save most first, each stream at most once, while all limits hold.
+
+        Ties: the lower stream, then the lower cut.
+        """
+        from thalweg.scheduling.compiled.moves import improve
+
+        now = cost[self.choice, self._streams]
+        saved = np.where(self.table.costs.fits, now - cost, -np.inf)
+        # Less than this is rounding.
+        stream, cut = np.nonzero((saved > 1e-12 * np.abs(now)).T)
+        if not stream.size:
+            return
+        order = np.lexsort((cut, stream, -saved[cut, stream]))
+        self.uplink_bps = improve(
+            self.figures,
+            self.choice,
+            self.load,
+            self.onward_s,
+            self.arrival_s,
+            self.table.costs.uplink_bps,
+            cut[order],
+            stream[order],
+            self.most_s,
+            self.most_bps,
+            self.uplink_bps,
+        )
+        self.choose(self.choice)
+
+
+def figures_of(table: Table) -> Figures:
+    """What the compiled loops read, of this table."""
+    from thalweg.scheduling.compiled.latency import Figures
+
+    traffic, cuts = table.traffic, table.cuts
+    problem = traffic.problem
+    app, net, columns = problem.application, problem.network, problem.application.columns
+    graph: Graph = app.graph
+    cloud, node = traffic.cloud, traffic.node
+    window = columns.window_length_s[:, None] * traffic.bytes_in
+    grows = columns.memory_factor[:, None] * window
+    first_in, in_edge = _by_end(graph.target, len(app.operators))
+    first_out, out_edge = _by_end(graph.source, len(app.operators))
+    passes = window_passes(columns)[:, None]
+    return Figures(
+        order=graph.order.astype(np.int64),
+        first_in=first_in,
+        in_edge=in_edge,
+        first_out=first_out,
+        out_edge=out_edge,
+        source=graph.source.astype(np.int64),
+        target=graph.target.astype(np.int64),
+        is_transform=np.array(columns.is_transform),
+        length_s=np.array(columns.window_length_s),
+        slide_s=np.array(columns.window_slide_s),
+        batch=np.array(columns.window_events),
+        events=np.ascontiguousarray(traffic.events_in.T),
+        total_events=traffic.events_in.sum(axis=1),
+        work_per_event=np.ascontiguousarray(traffic.work_per_event.T),
+        silent_work=traffic.work_per_event.mean(axis=1),
+        crossing_s=np.ascontiguousarray(table.crossing_s.T),
+        fog_ips=net.node_cpu_ips[node].astype(float),
+        fog_others=net.node_operators[node].astype(float),
+        edge_delay_s=net.site_edge_delay_s[traffic.site].astype(float),
+        cloud_ips=float(net.node_cpu_ips[cloud]),
+        cloud_others=float(net.node_operators[cloud]),
+        members=np.array(cuts.members),
+        sizes=cuts.sizes,
+        memory=np.ascontiguousarray(grows.T),
+        fixed_memory=(traffic.memory_bytes - grows).max(axis=1),
+        cpu=np.ascontiguousarray((traffic.events_in * traffic.work_per_event * passes).T),
+        cloud_memory=float(net.node_memory_available_bytes[cloud]) * (1.0 + ROUNDING),
+        cloud_cpu=float(net.node_cpu_available_ips[cloud]) * (1.0 + ROUNDING),
+    )
+
+
+def steps_of(cuts: Cuts, graph: Graph, *, down: bool) -> npt.NDArray[np.int64]:
+    """The cut after moving each operator, (cuts, operators); −1 where there is none.
+
+    Down to the fog an operator takes all that sends to it, back to the cloud all that it sends to.
+    """
+    operators = cuts.members.shape[1]
+    step = np.full(cuts.members.shape, -1, dtype=np.int64)
+    order = graph.order.tolist() if down else graph.order.tolist()[::-1]
+    related = np.eye(operators, dtype=bool)
+    for x in order:
+        near = graph.source[graph.target == x] if down else graph.target[graph.source == x]
+        related[x] |= related[near].any(axis=0)
+    # Sources are on the fog and sinks in the cloud whatever the cut.
+    may_move = cuts.members.any(axis=0)
+    fixed = np.zeros(operators, dtype=bool)
+    fixed[graph.source[~np.isin(graph.source, graph.target)]] = True
+    for x in np.flatnonzero(may_move).tolist():
+        if down:
+            step[:, x] = cuts.find(cuts.members | (related[x] & ~fixed))
+        else:
+            step[:, x] = cuts.find(cuts.members & ~related[x])
+    return step
+
+
+def _by_end(
+    end: npt.NDArray[np.int32], operators: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Edges grouped by one of their ends: where each group begins, and the edges."""
+    order = np.argsort(end, kind="stable").astype(np.int64)
+    first = np.searchsorted(end[order], np.arange(operators + 1)).astype(np.int64)
+    return first, order

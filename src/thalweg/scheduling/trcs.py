@@ -1,0 +1,108 @@
+"""`trcs`: as little on the fog as keeps the response time and the uplink within bounds.
+
+Time and resource constraint satisfaction, a baseline of section 6.1 of Ntumba et al. 2024, Adaptive
+Scheduling of Continuous Operators for IoT Edge Analytics.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.model.graph import Floats
+from thalweg.model.placement import Placement
+from thalweg.model.plan import Plan
+from thalweg.model.problem import Problem
+from thalweg.scheduling.schedule import Choice, Table, plan_cuts
+from thalweg.scheduling.search import Search
+from thalweg.strategy import strategy
+
+
+@strategy("trcs", "least fog use that keeps response time and uplink within bounds")
+def trcs(problem: Problem, current: Placement | None = None) -> Plan:
+    """Starts with everything in the cloud, or from what runs now, and moves what it must.
+
+    Down to the fog while the uplink is above its limit, most saved per byte of fog memory first;
+    back to the cloud while the uplink is below its least, most memory freed per bit first; then
+    for time, as `tsoo` does.
+    """
+    started = perf_counter()
+    table = Table.of(problem)
+    running = None if current is None else table.choice_of(current)
+    in_cloud = np.zeros(table.traffic.site.size, dtype=np.int64)
+    search = Search(table, in_cloud if running is None else running)
+    _leave_full_fogs(search)
+    if not search.uplink_fits:
+        _move_down(search)
+    elif search.uplink_bps < problem.application.limits.uplink_least_bps:
+        _move_back(search)
+    if search.uplink_fits and not search.in_time:
+        search.shorten()
+    why = "as little on the fog as keeps the limits"
+    return plan_cuts(table, search.choice, strategy="trcs", why=why, started=started)
+
+
+def _leave_full_fogs(search: Search) -> None:
+    """From fogs that are too full, as much as must go: the least uplink within what runs there."""
+    full = np.flatnonzero(search.overfull)
+    if not full.size:
+        return
+    costs = search.table.costs
+    within = _within(search.table, search.choice[full]) & costs.fits[:, full]
+    uplink = np.where(within, costs.uplink_bps[:, full], np.inf)
+    choice = search.choice.copy()
+    choice[full] = np.where(within.any(axis=0), uplink.argmin(axis=0), choice[full])
+    search.choose(choice)
+
+
+def _move_down(search: Search) -> None:
+    costs = search.table.costs
+    members = search.table.cuts.members
+    beyond = np.array([(members | ~members[cut]).all(axis=1) for cut in search.choice]).T
+    stream, cut, saved = _bargain(search, costs.memory_bytes, costs.uplink_bps, beyond & costs.fits)
+    needed = search.uplink_bps - search.most_bps
+    count = int(np.searchsorted(np.cumsum(saved), needed)) + 1
+    choice = search.choice.copy()
+    choice[stream[:count]] = cut[:count]
+    search.choose(choice)
+
+
+def _move_back(search: Search) -> None:
+    """Until the least is reached; a move that would break a limit is left out."""
+    costs, limits = search.table.costs, search.table.problem.application.limits
+    allowed = _within(search.table, search.choice) & costs.fits
+    stream, cut, _ = _bargain(search, costs.uplink_bps, costs.memory_bytes, allowed)
+    was_in_time = search.in_time
+    for k in range(stream.size):
+        if search.uplink_bps >= limits.uplink_least_bps:
+            break
+        before = search.choice.copy()
+        after = before.copy()
+        after[stream[k]] = cut[k]
+        search.choose(after)
+        if not search.uplink_fits or (was_in_time and not search.in_time):
+            search.choose(before)
+
+
+def _bargain(
+    search: Search, cost: Floats, weight: Floats, allowed: npt.NDArray[np.bool_]
+) -> tuple[Choice, Choice, Floats]:
+    """Steps that lower the weight, the best bargains first: stream, cut, and what each saves."""
+    from thalweg.scheduling.compiled.fronts import find_bargains
+
+    stream, cut, rate = find_bargains(cost, weight, allowed, search.choice)
+    order = np.lexsort((np.arange(rate.size), -rate))
+    at = search.choice.copy()
+    saved = np.empty(stream.size)
+    for k in order.tolist():
+        saved[k] = weight[at[stream[k]], stream[k]] - weight[cut[k], stream[k]]
+        at[stream[k]] = cut[k]
+    return stream[order], cut[order], saved[order]
+
+
+def _within(table: Table, choice: Choice) -> npt.NDArray[np.bool_]:
+    """(cuts, streams): whether the cut has nothing on the fog that the chosen one has not."""
+    members = table.cuts.members
+    return np.array([~(members & ~members[cut]).any(axis=1) for cut in choice]).T

@@ -1,0 +1,196 @@
+"""Promises of the strategies that cut streams between fog and cloud."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import thalweg as tw
+from scheduling.problems import random_fog_problem
+from thalweg.model import Limits
+from thalweg.scenarios import fog_cloud, taxi_demand, taxi_fares
+from thalweg.scheduling.schedule import Table
+from thalweg.strategy import find_strategy
+from thalweg.testing import check_strategy
+
+NAMES = [
+    "data-min-cut",
+    "ru-min-cut",
+    "fog-only",
+    "tsoo",
+    "atsoo",
+    "trcs",
+    "fc-interplay",
+    "tsoo-optimal",
+]
+
+
+def violated(violations):
+    return {(v.constraint, v.place) for v in violations}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_strategy_keeps_the_promises_of_all_strategies(name):
+    assert check_strategy(name).feasible > 0
+
+
+@settings(deadline=None, max_examples=120)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6))
+def test_atsoo_violates_nothing_that_keeping_would_not(seed, fogs, transforms):
+    problem = random_fog_problem(seed, fogs=fogs, transforms=transforms)
+    table = Table.of(problem)
+    rng = np.random.default_rng(seed)
+    running = table.place(rng.integers(len(table.cuts), size=table.traffic.site.size))
+    kept = tw.check(running, problem)
+    plan = find_strategy("atsoo")(problem, running)
+    assert violated(plan.violations) <= violated(kept)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6))
+def test_tsoo_is_ru_min_cut_where_that_keeps_the_limits(seed, fogs, transforms):
+    problem = random_fog_problem(seed, fogs=fogs, transforms=transforms)
+    cheapest = find_strategy("ru-min-cut")(problem)
+    if cheapest.feasible:
+        assert find_strategy("tsoo")(problem).placement == cheapest.placement
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6))
+def test_tsoo_keeps_the_uplink_wherever_data_min_cut_does(seed, fogs, transforms):
+    problem = random_fog_problem(seed, fogs=fogs, transforms=transforms)
+    limit = problem.application.limits.uplink_bps * (1 + 1e-9)
+    if find_strategy("data-min-cut")(problem).estimate.uplink_bps <= limit:
+        assert find_strategy("tsoo")(problem).estimate.uplink_bps <= limit
+
+
+def test_atsoo_without_a_current_placement_is_tsoo():
+    problem = tw.Problem(application=taxi_demand(), network=fog_cloud(5))
+    placement = find_strategy("atsoo")(problem).placement
+    assert placement == find_strategy("tsoo")(problem).placement
+
+
+def test_atsoo_keeps_what_is_cheapest_already():
+    problem = tw.Problem(application=taxi_fares(), network=fog_cloud(5))
+    first = find_strategy("atsoo")(problem)
+    assert find_strategy("atsoo")(problem, first.placement).placement == first.placement
+
+
+def test_trcs_leaves_everything_in_the_cloud_where_nothing_has_to_move():
+    problem = tw.Problem(application=taxi_fares(), network=fog_cloud(5))
+    plan = find_strategy("trcs")(problem)
+    assert plan.feasible
+    in_cloud = {i.operator for i in plan.placement if i.origin is None}
+    assert {o.name for o in problem.application.operators if o.kind == "transform"} <= in_cloud
+    assert not any(i.origin for i in plan.placement if i.operator != "rides")
+
+
+def test_trcs_moves_back_when_the_uplink_is_below_its_least():
+    app = taxi_fares()
+    network = fog_cloud(4)
+    everything = find_strategy("fog-only")(tw.Problem(application=app, network=network))
+    floor = Limits(response_time_s=1.0, uplink_bps=1e9, uplink_least_bps=80e6)
+    problem = tw.Problem(application=taxi_fares(limits=floor), network=network)
+    assert everything.estimate.uplink_bps < floor.uplink_least_bps
+    plan = find_strategy("trcs")(problem, everything.placement)
+    assert floor.uplink_least_bps <= plan.estimate.uplink_bps <= floor.uplink_bps
+    assert len(plan.placement) < len(everything.placement)
+
+
+def test_fc_interplay_uses_the_fog_only_where_the_cloud_is_too_slow():
+    app = taxi_fares()
+    relaxed = tw.Problem(application=app, network=fog_cloud(4))
+    assert not any(
+        i.origin for i in find_strategy("fc-interplay")(relaxed).placement if i.operator != "rides"
+    )
+    # Raw data goes up once a second; the first operator sends twice a second, less each time.
+    rates = {("rides", f"fog-{k}"): 40_000.0 for k in range(4)}
+    network = fog_cloud(4, fog_bandwidth_bps=(100e6, 100e6), fog_latency_s=(0.3, 0.3))
+    tight = taxi_fares(limits=Limits(response_time_s=0.9, uplink_bps=1e9))
+    plan = find_strategy("fc-interplay")(
+        tw.Problem(application=tight, network=network, rates=rates)
+    )
+    assert any(i.origin for i in plan.placement if i.operator != "rides")
+
+
+def impossible_problems():
+    """Problems that no cut solves, or that leave no choice."""
+    network, app = fog_cloud(3, seed=1), taxi_demand(seed=1)
+    yield (
+        "no time",
+        tw.Problem(application=taxi_demand(limits=Limits(response_time_s=0.01)), network=network),
+    )
+    yield (
+        "no uplink",
+        tw.Problem(application=taxi_demand(limits=Limits(uplink_bps=0.0)), network=network),
+    )
+    memory = np.array(network.node_memory_bytes)
+    memory[0] = 0.0
+    yield (
+        "no memory",
+        tw.Problem(
+            application=app, network=network.with_available(node_memory_available_bytes=memory)
+        ),
+    )
+    stuck = [
+        tw.Operator(
+            **{
+                field: getattr(o, field)
+                for field in o.__dataclass_fields__
+                if field not in ("replicable",)
+            },
+            replicable=o.replicable and o.name != "parse",
+        )
+        for o in app.operators
+    ]
+    yield (
+        "first operator stays",
+        tw.Problem(
+            application=tw.Application(
+                name="stays", operators=stuck, streams=app.streams, limits=app.limits
+            ),
+            network=network,
+        ),
+    )
+    flood = {("rides", f"fog-{k}"): 1e9 for k in range(3)}
+    yield "flood", tw.Problem(application=app, network=network, rates=flood)
+    nothing = {("rides", f"fog-{k}"): 0.0 for k in range(3)}
+    yield "silence", tw.Problem(application=app, network=network, rates=nothing)
+    cut_off = network.with_available(node_cpu_available_ips=np.zeros(network.node_count))
+    yield "no cpu", tw.Problem(application=app, network=cut_off)
+
+
+BROKEN = {
+    "no time": {"response-time"},
+    "no uplink": {"uplink"},
+    "no memory": set(),
+    "first operator stays": set(),
+    "flood": {"bandwidth", "uplink"},
+    "silence": set(),
+    "no cpu": {"stability"},
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "case", list(impossible_problems()), ids=lambda case: case[0].replace(" ", "-")
+)
+def test_what_cannot_be_done_is_answered_with_what_it_violates(name, case):
+    what, problem = case
+    plan = find_strategy(name)(problem)
+    values = [plan.objective, *vars_of(plan.estimate)]
+    assert not any(math.isnan(value) for value in values)
+    assert violated(plan.violations) == violated(tw.check(plan, problem))
+    broken = {v.constraint for v in plan.violations}
+    assert broken >= BROKEN[what]
+    if not BROKEN[what]:
+        assert plan.feasible
+    assert all(v.excess >= 0 for v in plan.violations)
+    again = find_strategy(name)(problem, plan.placement)
+    assert not any(math.isnan(value) for value in vars_of(again.estimate))
+
+
+def vars_of(estimate):
+    return [getattr(estimate, field) for field in estimate.__dataclass_fields__]
