@@ -8,7 +8,7 @@ from thalweg.errors import Defects, StrategyError
 from thalweg.strategy import find_strategy, require_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from thalweg.model import Application, Network, Placement, Plan
 
@@ -62,3 +62,47 @@ def require_current(current: object, application: Application, network: Network)
     elif current is not None and not isinstance(current, Placement):
         defects.add("current", type(current).__name__, "a Plan, a Placement or None")
     defects.raise_if_any()
+
+
+def plan_all(
+    applications: Sequence[Application],
+    network: Network,
+    strategy: str = DEFAULT_STRATEGY,
+    *,
+    rates: Sequence[Mapping[tuple[str, str], float] | None] | None = None,
+    current: Sequence[Plan | Placement | None] | None = None,
+    **options: Any,
+) -> list[Plan]:
+    """Plans for applications that share the network, the first one's wishes first.
+
+    What a plan takes is not available to the applications after it. The CPU of a node is shared by
+    the operators of all: of those planned before as they are planned, of those after as they run
+    now (`current`), since they will still be there.
+    """
+    from thalweg.estimate.sharing import crowd, leave_to_others
+    from thalweg.model import Plan, Problem
+
+    count = len(applications)
+    asked, running = list(rates or [None] * count), list(current or [None] * count)
+    defects = Defects()
+    for name, given in (("rates", asked), ("current", running)):
+        defects.require(len(given) == count, name, len(given), f"{count}, one for each application")
+    names = [getattr(app, "name", None) for app in applications]
+    defects.require(len(set(names)) == count, "applications", names, "a name of its own for each")
+    defects.raise_if_any()
+    plans: list[Plan] = []
+    shared = network
+    for k, application in enumerate(applications):
+        around = shared
+        for other in range(k + 1, count):
+            placed = running[other]
+            if placed is not None:
+                placement = placed.placement if isinstance(placed, Plan) else placed
+                there = Problem(application=applications[other], network=network)
+                around = crowd(there, placement, around)
+        plans.append(
+            plan(application, around, strategy, rates=asked[k], current=running[k], **options)
+        )
+        here = Problem(application=application, network=network, rates=asked[k])
+        shared = leave_to_others(here, plans[-1].placement, shared)
+    return plans
