@@ -26,7 +26,7 @@ from thalweg.files.save import save
 from thalweg.scenarios import small_city
 
 FOLDER = Path(__file__).with_name("bad_inputs")
-KINDS = ("application", "network", "plan", "text", "pair")
+KINDS = ("application", "network", "plan", "workload", "text", "pair")
 EXPECTED: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "expected.yaml").read_text())
 MOST_BYTES = 200_000_000
 BAD_INPUT = 2

@@ -17,7 +17,7 @@ from thalweg.strategy import strategies, strategy
 
 if TYPE_CHECKING:
     from thalweg import scenarios
-    from thalweg.files.load import load_application, load_network, load_plan
+    from thalweg.files.load import load_application, load_network, load_plan, load_workload
     from thalweg.files.save import save
     from thalweg.files.schema import json_schema
     from thalweg.model import (
@@ -56,6 +56,7 @@ __all__ = [
     "load_application",
     "load_network",
     "load_plan",
+    "load_workload",
     "plan",
     "save",
     "scenarios",
@@ -69,6 +70,7 @@ _ON_DEMAND = {
     "load_application": "thalweg.files.load",
     "load_network": "thalweg.files.load",
     "load_plan": "thalweg.files.load",
+    "load_workload": "thalweg.files.load",
     "save": "thalweg.files.save",
 }
 

@@ -13,7 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from thalweg.files import application_document, network_document, plan_document
+from thalweg.files import (
+    application_document,
+    network_document,
+    plan_document,
+    workload_document,
+)
 from thalweg.files.folder_contents import (
     FILE,
     MOST_DIMENSIONS,
@@ -45,9 +50,14 @@ from thalweg.files.tables import (
 )
 from thalweg.files.text import LARGEST_FILE_BYTES
 from thalweg.files.validation import Entry
+from thalweg.files.workload_arrow import MOST_ROWS
+from thalweg.files.workload_csv import LARGEST_CSV_BYTES, MOST_ROWS_TOLD
+from thalweg.files.workload_document import MOST_RATES
+from thalweg.files.workload_table import LARGEST_PARQUET_BYTES
+from thalweg.files.workload_writer import COLUMNS
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "files.md"
-DOCUMENTS = (application_document, network_document, plan_document)
+DOCUMENTS = (application_document, network_document, plan_document, workload_document)
 ENTRIES = [
     entry
     for module in DOCUMENTS
@@ -83,7 +93,9 @@ def page() -> str:
 
 def test_documents_have_entries_to_look_for() -> None:
     # The list is found by looking into modules: nothing found must not mean nothing missing.
-    assert {"Application", "Network", "Plan"} <= {heading_of(entry) for entry in ENTRIES}
+    assert {"Application", "Network", "Plan", "Workload"} <= {
+        heading_of(entry) for entry in ENTRIES
+    }
     assert len({heading_of(entry) for entry in ENTRIES}) == len(ENTRIES)
 
 
@@ -118,6 +130,10 @@ def test_table_names_every_column_with_its_type(table: Table, page: str) -> None
     assert without_unit == [c.name for c in columns if c.is_text or c.sort == "count"]
 
 
+def test_table_names_every_column_of_a_workload(page: str) -> None:
+    assert tuple(read_rows(page, "Workload tables")) == COLUMNS
+
+
 def test_table_names_every_field_of_the_folders_contents(page: str) -> None:
     fields = {
         shape: json.loads(
@@ -148,6 +164,10 @@ def test_table_names_every_field_of_the_folders_contents(page: str) -> None:
         f"| 1 to {MOST_NODES:,} |",
         f"| `link_count` | `links` | 0 to {MOST_LINKS:,} |",
         f"| `dimensions` | `coordinates` | 1 to {MOST_DIMENSIONS} |",
+        f"at most {LARGEST_CSV_BYTES // 2**20} MiB; a Parquet file",
+        f"at most {LARGEST_PARQUET_BYTES // 2**20} MiB\nand {MOST_ROWS:,} rows",
+        f"at most {MOST_RATES:,} rates",
+        f"the first {MOST_ROWS_TOLD} are told",
     ],
 )
 def test_page_gives_the_caps_of_the_code(words: str, page: str) -> None:

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 if TYPE_CHECKING:
-    from thalweg.model import Application, Network, Problem
+    from thalweg.model import Application, Network, Problem, Workload
 
 ApplicationArgument = Annotated[
     Path, typer.Argument(metavar="APP", help="Application file (YAML or JSON).")
 ]
 NetworkArgument = Annotated[
     Path, typer.Argument(metavar="NETWORK", help="Network file (YAML or JSON) or Parquet folder.")
+]
+
+WorkloadOption = Annotated[
+    Path | None,
+    typer.Option("--workload", "-w", help="Workload file (YAML, JSON, CSV or Parquet)."),
 ]
 
 
@@ -28,6 +33,37 @@ def load_problem(application: Path, network: Path) -> Problem:
     net = defects.attempt("", lambda: load_network(network))
     defects.raise_if_any()
     return pose(application, cast("Application", app), cast("Network", net))
+
+
+def load_case(
+    application: Path, network: Path, workload: Path | None
+) -> tuple[Problem, Workload | None]:
+    """The problem and the workload on it; raises the problems of all files together.
+
+    The workload has a rate for every site of every source that it names.
+    """
+    from thalweg.errors import Defects
+    from thalweg.files.load import load_workload
+
+    defects = Defects()
+    posed = defects.attempt("", lambda: load_problem(application, network))
+    load = None if workload is None else defects.attempt("", lambda: load_workload(workload))
+    defects.raise_if_any()
+    problem = cast("Problem", posed)
+    if workload is None or load is None:
+        return problem, None
+    return problem, require_births(workload, load, problem)
+
+
+def require_births(path: Path, workload: Workload, problem: Problem) -> Workload:
+    """The workload held against what it was made for, with the lines of what does not fit."""
+    from thalweg.errors import InvalidInput
+    from thalweg.files.workload_references import locate_births, require_workload
+
+    try:
+        return require_workload(workload, problem.application, problem.network)
+    except InvalidInput as error:
+        raise locate_births(error, path, workload) from None
 
 
 def pose(application: Path, app: Application, net: Network) -> Problem:

@@ -16,6 +16,7 @@ class Kind(StrEnum):
     APPLICATION = "application"
     NETWORK = "network"
     PLAN = "plan"
+    WORKLOAD = "workload"
 
 
 def schema(

@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg.cli.inputs import pose
+from thalweg.cli.inputs import pose, require_births
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
 
 if TYPE_CHECKING:
     from thalweg.errors import Defects
-    from thalweg.model import Application, Network, Plan, Problem
+    from thalweg.model import Application, Network, Plan, Problem, Workload
 
 
 def validate(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE…", help="Applications, networks and plans.")
+        list[Path],
+        typer.Argument(metavar="FILE…", help="Applications, networks, plans and workloads."),
     ],
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Check files, and every application against the network given with it.
 
     All problems of all files are told at once. With one application and one network the pins are
-    checked too, and every plan given with them is checked against both.
+    checked too, and every plan and workload given with them is checked against both.
     """
     from thalweg.errors import Defects
     from thalweg.files.load import load_any
@@ -43,9 +44,9 @@ def validate(
         print_table(["file", "kind", "holds"], rows)
 
 
-def _check_together(values: list[tuple[Path, Application | Network | Plan]]) -> None:
+def _check_together(values: list[tuple[Path, Application | Network | Plan | Workload]]) -> None:
     from thalweg.errors import Defects
-    from thalweg.model import Application, Network, Plan
+    from thalweg.model import Application, Network, Plan, Workload
 
     applications = [(path, v) for path, v in values if isinstance(v, Application)]
     networks = [v for _, v in values if isinstance(v, Network)]
@@ -59,6 +60,10 @@ def _check_together(values: list[tuple[Path, Application | Network | Plan]]) -> 
     for path, plan in values:
         if problems and isinstance(plan, Plan):
             defects.attempt("", partial(_check_plan, path, plan, problems, networks[0].name))
+    posed = next(iter(problems.values())) if len(problems) == 1 else None
+    for path, workload in values:
+        if posed is not None and isinstance(workload, Workload):
+            defects.attempt("", partial(require_births, path, workload, posed))
     defects.raise_if_any()
 
 
@@ -109,11 +114,13 @@ def _check_figures(defects: Defects, plan: Plan, problem: Problem) -> None:
         defects.require(close, f"estimate.{name}", claimed[name], rule)
 
 
-def _describe(value: Application | Network | Plan) -> tuple[str, str]:
-    from thalweg.model import Application, Network
+def _describe(value: Application | Network | Plan | Workload) -> tuple[str, str]:
+    from thalweg.model import Application, Network, Workload
 
     if isinstance(value, Application):
         return "application", f"{len(value.operators)} operators, {len(value.streams)} streams"
     if isinstance(value, Network):
         return "network", f"{value.site_count:,} sites, {value.node_count:,} nodes"
+    if isinstance(value, Workload):
+        return "workload", f"{len(value):,} steps, {len(value.births):,} births"
     return "plan", f"{len(value.placement):,} instances by {value.strategy}"

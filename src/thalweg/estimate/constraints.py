@@ -53,12 +53,16 @@ def _misplaced(deployment: Deployment) -> Iterator[Violation]:
         allowed = problem.allowed_nodes(index)
         if allowed is None:
             continue
-        for position in np.flatnonzero(deployment.operator == index).tolist():
-            node = int(deployment.node[position])
-            at = int(np.searchsorted(allowed, node))
-            if at >= allowed.size or allowed[at] != node:
+        here = np.flatnonzero(deployment.operator == index)
+        node = deployment.node[here]
+        at = np.minimum(np.searchsorted(allowed, node), allowed.size - 1)
+        outside = allowed[at] != node if allowed.size else np.ones(here.size, dtype=bool)
+        strayed = ~outside & (operator.kind == "source")
+        strayed &= net.node_site[node] != deployment.origin[here]
+        for position in here[outside | strayed].tolist():
+            if position in here[outside]:
                 yield _statement("pin", deployment, position, f"must run in {operator.pin}")
-            elif operator.kind == "source" and net.node_site[node] != deployment.origin[position]:
+            else:
                 yield _statement("pin", deployment, position, "runs outside the site it is born in")
 
 

@@ -69,11 +69,15 @@ def evaluate(problem: Problem, placement: Placement) -> Evaluation:
 def find_hosts(problem: Problem, placement: Placement) -> dict[str, tuple[str, str]]:
     """Site and tier of every node in the placement."""
     net = problem.network
-    hosts = {}
-    for name in placement.node_names:
-        site = int(net.node_site[net.node_index(name)])
-        hosts[name] = (net.site_names[site], Tier(net.site_tier[site]).label)
-    return hosts
+    known = placement.indices_in(net)
+    nodes = [net.node_index(name) for name in placement.node_names] if known is None else known[0]
+    sites = net.node_site[nodes]
+    labels = {int(tier): tier.label for tier in Tier}
+    tiers = net.site_tier[sites].tolist()
+    return {
+        name: (net.site_names[site], labels[tier])
+        for name, site, tier in zip(placement.node_names, sites.tolist(), tiers, strict=True)
+    }
 
 
 def make_plan(

@@ -3,8 +3,8 @@
 These modules are light: they load pydantic, PyYAML and pyarrow when a file is at hand.
 """
 
-from thalweg.files.load import load_application, load_network, load_plan
+from thalweg.files.load import load_application, load_network, load_plan, load_workload
 from thalweg.files.save import save
 from thalweg.files.schema import json_schema
 
-__all__ = ["json_schema", "load_application", "load_network", "load_plan", "save"]
+__all__ = ["json_schema", "load_application", "load_network", "load_plan", "load_workload", "save"]

@@ -1,24 +1,26 @@
-"""What a file is about: an application, a network or a plan."""
+"""What a file is about: an application, a network, a plan or a workload."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from thalweg.errors import Defect, InvalidInput
 from thalweg.files.fields import FORMAT_VERSION
 
-Kind = Literal["application", "network", "plan"]
+Kind = Literal["application", "network", "plan", "workload"]
 
 _SIGNS: dict[Kind, tuple[str, ...]] = {
     "application": ("operators", "streams"),
     "network": ("sites", "links", "mesh", "coordinates"),
     "plan": ("placement", "strategy", "estimate"),
+    "workload": ("steps",),
 }
 _NOUNS: dict[Kind, str] = {
     "application": "an application",
     "network": "a network",
     "plan": "a plan",
+    "workload": "a workload",
 }
 _EXAMPLE_HINT = '"thalweg init FOLDER" writes examples'
 
@@ -29,17 +31,18 @@ def find_kind(data: object) -> Kind:
     >>> find_kind({"thalweg": 1, "network": "city", "sites": []})
     'network'
     """
-    fields = _readable(data, "an application, a network or a plan")
+    fields = _readable(data, _any_of(_NOUNS.values()))
     best = max(_SIGNS, key=lambda kind: len(_signs_in(fields, kind)))
     if _signs_in(fields, best):
         return best
-    # A plan names both.
-    names: tuple[Kind, ...] = ("application", "network")
-    named = [kind for kind in names if kind in fields]
-    if named:
-        return "plan" if len(named) == 2 else named[0]
+    if "application" in fields and "network" in fields:
+        return "plan"  # It names both.
+    names: tuple[Kind, ...] = ("application", "network", "workload")
+    for kind in names:
+        if kind in fields:
+            return kind
     known = (f"{_NOUNS[kind]} ({', '.join(_SIGNS[kind][:2])})" for kind in _SIGNS)
-    rule = "{}, {} or {}".format(*known)
+    rule = _any_of(known)
     raise InvalidInput([Defect(path="", value=data, rule=rule, hint=_EXAMPLE_HINT)])
 
 
@@ -56,6 +59,11 @@ def require_kind(data: object, wanted: Kind) -> None:
     if "shape" in data and wanted == "network":
         rule = "a network; this file is one part of a network kept as a folder"
         raise InvalidInput([Defect(path="", value="shape", rule=rule, hint="name the folder")])
+
+
+def _any_of(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}"
 
 
 def _readable(data: object, noun: str) -> Mapping[str, object]:

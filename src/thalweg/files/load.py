@@ -1,4 +1,4 @@
-"""Loads applications, networks and plans; whatever is wrong with a file is told all at once."""
+"""Loads what files hold; whatever is wrong with a file is told all at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from thalweg.errors import Defect, InvalidInput
-from thalweg.model import Application, Network, Plan
+from thalweg.model import Application, Network, Plan, Workload
 
 Loaded = TypeVar("Loaded")
 
@@ -50,13 +50,30 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
     return _load(path, read_plan)
 
 
-def load_any(path: str | os.PathLike[str]) -> Application | Network | Plan:
+def load_workload(path: str | os.PathLike[str]) -> Workload:
+    """The workload in a `.yaml`, `.yml`, `.json`, `.csv` or `.parquet` file.
+
+    Raises:
+        InvalidInput: with every rule that the file breaks, by file, line and path.
+    """
+    if _is_table(path):
+        from thalweg.files.workload_table import load_workload_table
+
+        return load_workload_table(path)
+    from thalweg.files.workload_reader import read_workload
+
+    return _load(path, read_workload)
+
+
+def load_any(path: str | os.PathLike[str]) -> Application | Network | Plan | Workload:
     """What a file or a folder holds, found out by looking at it.
 
     Raises:
         InvalidInput: with every rule that the file breaks, by file, line and path.
     """
-    return load_network(path) if _is_folder(path) else _load(path, _read_any)
+    if _is_folder(path):
+        return load_network(path)
+    return load_workload(path) if _is_table(path) else _load(path, _read_any)
 
 
 def find_lines(error: InvalidInput, path: str | os.PathLike[str]) -> InvalidInput:
@@ -86,7 +103,7 @@ def _load(path: str | os.PathLike[str], read: Callable[[object], Loaded]) -> Loa
     return _read(document.data, document.file, document.line_of, read)
 
 
-def _read_any(data: object) -> Application | Network | Plan:
+def _read_any(data: object) -> Application | Network | Plan | Workload:
     from thalweg.files.kinds import find_kind
 
     kind = find_kind(data)
@@ -98,6 +115,10 @@ def _read_any(data: object) -> Application | Network | Plan:
         from thalweg.files.network_reader import read_network
 
         return read_network(data)
+    if kind == "workload":
+        from thalweg.files.workload_reader import read_workload
+
+        return read_workload(data)
     from thalweg.files.plan_reader import read_plan
 
     return read_plan(data)
@@ -131,6 +152,10 @@ def _in_order(defects: tuple[Defect, ...]) -> list[Defect]:
         hint="mend these first, then check the file again",
     )
     return [*ordered[:MOST_DEFECTS], more]
+
+
+def _is_table(path: str | os.PathLike[str]) -> bool:
+    return os.fspath(path).lower().endswith((".csv", ".parquet"))
 
 
 def _is_folder(path: str | os.PathLike[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Saves applications, networks and plans so that they can be loaded again, exactly as they are."""
+"""Saves whatever a file can hold so that it can be loaded again, exactly as it is."""
 
 from __future__ import annotations
 
@@ -12,15 +12,21 @@ from typing import Any, NoReturn
 
 from thalweg.errors import Defect, InvalidInput
 from thalweg.files.load import read_back
-from thalweg.model import Application, Network, Plan
+from thalweg.model import Application, Network, Plan, Workload
 
 _TEXT_ENDINGS = (".yaml", ".yml", ".json")
+_TABLE_ENDINGS = (".csv", ".parquet")
+_OTHER_ENDINGS: dict[type, str] = {
+    Network: ", or none for a folder",
+    Workload: ", or in .csv or .parquet for a table",
+}
 
 
-def save(value: Application | Network | Plan, path: str | os.PathLike[str]) -> None:
+def save(value: Application | Network | Plan | Workload, path: str | os.PathLike[str]) -> None:
     """Save to a `.yaml`, `.yml` or `.json` file; a network also to a folder of Parquet files.
 
-    The ending of the name says which; a name without one is a folder. The file is there
+    A workload can also be a table, in a `.csv` or `.parquet` file; it is then called like the
+    file. The ending of the name says which; a name without one is a folder. The file is there
     completely or not at all: it is written beside its place, read back, and then moved there.
     Whatever was in the file before is replaced.
 
@@ -34,7 +40,10 @@ def save(value: Application | Network | Plan, path: str | os.PathLike[str]) -> N
 
         save_network_folder(value, target)
         return
-    _require_ending(target, ", or none for a folder" if isinstance(value, Network) else "")
+    if isinstance(value, Workload) and ending in _TABLE_ENDINGS:
+        _replace_file(target, _table(value, target))
+        return
+    _require_ending(target, _OTHER_ENDINGS.get(type(value), ""))
     data, read = _plain(value)
     text = _json(data) if ending == ".json" else _yaml(data)
     read_back(text, os.fspath(path), read)
@@ -71,7 +80,22 @@ def _plain(value: object) -> tuple[dict[str, Any], Callable[[object], object]]:
         from thalweg.files.plan_reader import read_plan
 
         return value.to_dict(), read_plan
-    raise TypeError(f"cannot save {type(value).__name__}: give an Application, Network or Plan")
+    if isinstance(value, Workload):
+        from thalweg.files.workload_reader import read_workload
+        from thalweg.files.workload_writer import workload_data
+
+        return workload_data(value), read_workload
+    wanted = "an Application, Network, Plan or Workload"
+    raise TypeError(f"cannot save {type(value).__name__}: give {wanted}")
+
+
+def _table(workload: Workload, target: Path) -> bytes:
+    from thalweg.files.workload_table import is_csv, parse_workload_table
+    from thalweg.files.workload_writer import workload_csv, workload_parquet
+
+    contents = (workload_csv if is_csv(target) else workload_parquet)(workload)
+    parse_workload_table(contents, target)
+    return contents
 
 
 def _json(data: dict[str, Any]) -> str:

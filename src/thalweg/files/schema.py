@@ -9,11 +9,11 @@ from thalweg.errors import Defect, InvalidInput, nearest
 if TYPE_CHECKING:
     from thalweg.files.validation import Entry
 
-_KINDS = ("application", "network", "plan")
+_KINDS = ("application", "network", "plan", "workload")
 
 
-def json_schema(kind: Literal["application", "network", "plan"]) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of an application, a network or a plan.
+def json_schema(kind: Literal["application", "network", "plan", "workload"]) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of an application, network, plan or workload.
 
     Loading knows more rules than a schema can say: names that lead nowhere, cycles, sites that no
     link reaches.
@@ -40,5 +40,9 @@ def _document(kind: str) -> type[Entry]:
         from thalweg.files.plan_document import PlanDocument
 
         return PlanDocument
-    rule, hint = "application, network or plan", nearest(str(kind), _KINDS)
+    if kind == "workload":
+        from thalweg.files.workload_document import WorkloadDocument
+
+        return WorkloadDocument
+    rule, hint = "application, network, plan or workload", nearest(str(kind), _KINDS)
     raise InvalidInput([Defect(path="kind", value=kind, rule=rule, hint=hint)])

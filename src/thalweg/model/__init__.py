@@ -2,6 +2,7 @@
 
 from thalweg.model.application import Application, Limits, Stream
 from thalweg.model.assembly import build_network
+from thalweg.model.demand_curve import DemandCurve, spread_curve
 from thalweg.model.deployment import Deployment, deploy, deploy_indices
 from thalweg.model.links import LinkWan
 from thalweg.model.mesh import CoordinateWan, MeshWan
@@ -14,13 +15,15 @@ from thalweg.model.problem import Births, Problem
 from thalweg.model.tree import TreeWan
 from thalweg.model.views import Link, Node, Site
 from thalweg.model.wan import Wan
-from thalweg.model.workload import Tracks, Workload
+from thalweg.model.workload import ALL_SITES, Tracks, Workload
 
 __all__ = [
+    "ALL_SITES",
     "Application",
     "Births",
     "CoordinateWan",
     "CountWindow",
+    "DemandCurve",
     "Deployment",
     "Estimate",
     "Instance",
@@ -51,4 +54,5 @@ __all__ = [
     "build_network",
     "deploy",
     "deploy_indices",
+    "spread_curve",
 ]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from thalweg.errors import Defects, nearest
 from thalweg.model.figures import freeze
-from thalweg.model.graph import Floats, Graph, Index, build_graph, concatenated_ranges
+from thalweg.model.graph import Floats, Graph, Index, concatenated_ranges
 from thalweg.model.placement import Placement
 from thalweg.model.problem import Problem
 
@@ -53,23 +53,24 @@ def deploy(problem: Problem, placement: Placement) -> Deployment:
     defects = Defects()
     app = problem.application
     operators = [_operator_index(defects, problem, name) for name in placement.operator_names]
-    nodes = [_node_index(defects, problem, name) for name in placement.node_names]
-    origins = [_site_index(defects, problem, name) for name in placement.origin_names]
-    placed = {operators[o] for o in placement.operator.tolist()}
-    for position, operator in enumerate(app.operators):
-        defects.require(
-            position in placed, "placement", operator.name, f"every operator of {app.name} placed"
+    known = placement.indices_in(problem.network)
+    if known is None:
+        nodes = np.array(
+            [_node_index(defects, problem, name) for name in placement.node_names], dtype=np.int32
         )
+        origins = np.array(
+            [_site_index(defects, problem, name) for name in placement.origin_names], dtype=np.int32
+        )
+    else:
+        nodes, origins = known
+    operator = np.array(operators, dtype=np.int32)[placement.operator]
+    placed = np.bincount(operator, minlength=len(app.operators)) > 0
+    for position in np.flatnonzero(~placed).tolist():
+        name = app.operators[position].name
+        defects.add("placement", name, f"every operator of {app.name} placed")
     defects.raise_if_any()
-    origin = np.where(
-        placement.origin >= 0, np.array([*origins, -1], dtype=np.int32)[placement.origin], -1
-    )
-    return deploy_indices(
-        problem,
-        np.array(operators, dtype=np.int32)[placement.operator],
-        np.array(nodes, dtype=np.int32)[placement.node],
-        origin,
-    )
+    origin = np.append(origins, np.int32(-1))[placement.origin]
+    return deploy_indices(problem, operator, nodes[placement.node], origin)
 
 
 def deploy_indices(
@@ -91,7 +92,10 @@ def deploy_indices(
     app = problem.application
     once = np.array_equal(operators, np.arange(len(app.operators)))
     # One copy of each operator: the application's own graph, with all that it remembers.
-    graph = app.graph if once else build_graph(len(operators), source, target)
+    graph = app.graph
+    if not once:
+        # Every flow follows a stream, so the operators' levels order the instances, too.
+        graph = Graph(len(operators), source, target, app.graph.level[operators])
     _require_fed(problem, operators, origins, graph)
     return Deployment(
         problem=problem,

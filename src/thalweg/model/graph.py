@@ -142,19 +142,28 @@ def build_graph(size: int, source: npt.ArrayLike, target: npt.ArrayLike) -> Grap
 def _group_edges(level: Index, end: Index, depth: int) -> list[Level]:
     """The edges of each level by the vertex at that end, so that one `reduceat` sums them up."""
     order = np.lexsort((end, level[end]))
-    bounds = np.searchsorted(level[end][order], np.arange(depth + 1))
+    ends = end[order]
+    first = np.flatnonzero(_changes(ends))
+    bounds = np.searchsorted(level[ends], np.arange(depth + 1)).tolist()
+    cuts = np.searchsorted(first, bounds).tolist()
     groups = []
     for k in range(depth):
-        edges = order[bounds[k] : bounds[k + 1]]
-        vertices, starts = np.unique(end[edges], return_index=True)
-        groups.append(Level(vertices.astype(np.int32), edges, starts))
+        starts = first[cuts[k] : cuts[k + 1]]
+        groups.append(Level(ends[starts], order[bounds[k] : bounds[k + 1]], starts - bounds[k]))
     return groups
+
+
+def _changes(ordered: Index) -> npt.NDArray[np.bool_]:
+    """Whether each entry differs from the one before it; the first one does."""
+    changes = np.ones(ordered.size, dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])
+    return changes
 
 
 def distinct(indices: Index) -> Index:
     """The indices ascending, each once; `np.unique` would load NumPy's masked arrays for that."""
     ordered = np.sort(indices)
-    return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
+    return ordered[_changes(ordered)]
 
 
 def concatenated_ranges(

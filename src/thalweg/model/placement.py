@@ -13,6 +13,7 @@ import numpy.typing as npt
 from thalweg.errors import Defects
 from thalweg.model.figures import freeze
 from thalweg.model.graph import Index, distinct
+from thalweg.model.network import Network
 from thalweg.model.problem import Problem
 
 
@@ -93,18 +94,29 @@ class Placement:
     ) -> Placement:
         """The placement of operators (by index) on nodes and for origin sites (by index, or −1)."""
         net = problem.network
-        nodes, at_node = np.unique(np.asarray(node), return_inverse=True)
-        sites = np.asarray(origin)
+        on = np.asarray(node, dtype=np.int32)
+        nodes = distinct(on)
+        sites = np.asarray(origin, dtype=np.int32)
         origins = distinct(sites[sites >= 0])
         at_origin = np.where(sites >= 0, np.searchsorted(origins, sites), -1)
-        return cls(
+        made = cls(
             operator_names=tuple(o.name for o in problem.application.operators),
-            node_names=tuple(net.node_name(int(n)) for n in nodes),
-            origin_names=tuple(net.site_names[int(s)] for s in origins),
+            node_names=tuple(map(net.node_name, nodes.tolist())),
+            origin_names=tuple(map(net.site_names.__getitem__, origins.tolist())),
             operator=np.asarray(operator, dtype=np.int32),
-            node=at_node.astype(np.int32),
+            node=np.searchsorted(nodes, on).astype(np.int32),
             origin=at_origin.astype(np.int32),
         )
+        object.__setattr__(made, "_indices", (net.site_names, net.node_site, nodes, origins))
+        return made
+
+    def indices_in(self, network: Network) -> tuple[Index, Index] | None:
+        """Nodes and sites of the tables of names by index, if they are known without a search."""
+        known: tuple[object, Index, Index, Index] | None = getattr(self, "_indices", None)
+        if known is None or known[0] is not network.site_names:
+            return None
+        # A copy of the network with other figures has the same names and the same nodes.
+        return (known[2], known[3]) if np.array_equal(known[1], network.node_site) else None
 
     def __len__(self) -> int:
         return int(self.operator.size)

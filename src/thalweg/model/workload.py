@@ -13,6 +13,9 @@ from thalweg.model.figures import freeze, require_figures
 from thalweg.model.graph import Floats
 from thalweg.model.names import require_name
 
+ALL_SITES = "*"
+"""In place of a site: evenly in all sites where the source is born."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tracks:
@@ -48,6 +51,9 @@ class Tracks:
 class Workload:
     """Rates that hold from each moment to the next; the last one holds on.
 
+    The rate of a source in `ALL_SITES` is born evenly in all its sites, on top of what is said
+    about single ones.
+
     >>> load = Workload.of({0.0: {("rides", "fog-1"): 100.0}, 60.0: {("rides", "fog-1"): 250.0}})
     >>> load.rates_at(59.9), load.rates_at(60.0)
     ({('rides', 'fog-1'): 100.0}, {('rides', 'fog-1'): 250.0})
@@ -59,10 +65,12 @@ class Workload:
     rate: Floats
     """Events/s, one row for each moment."""
     tracks: Tracks | None = None
+    name: str = "workload"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "births", tuple(self.births))
         defects = Defects()
+        require_name(defects, "name", self.name)
         rising = self.time_s.size > 0 and bool((np.diff(self.time_s) > 0).all())
         defects.require(
             rising and bool(np.isfinite(self.time_s).all()),
@@ -77,21 +85,24 @@ class Workload:
         )
         for position, (source, site) in enumerate(self.births):
             require_name(defects, f"births[{position}]", source)
-            require_name(defects, f"births[{position}]", site)
+            if site != ALL_SITES:
+                require_name(defects, f"births[{position}]", site)
         defects.raise_if_any()
         freeze(self)
 
     @classmethod
-    def of(cls, steps: Mapping[float, Mapping[tuple[str, str], float]]) -> Workload:
+    def of(
+        cls, steps: Mapping[float, Mapping[tuple[str, str], float]], *, name: str = "workload"
+    ) -> Workload:
         """The workload with these rates from these moments on; a pair left out has rate 0."""
         births = tuple(dict.fromkeys(pair for rates in steps.values() for pair in rates))
+        column = {pair: position for position, pair in enumerate(births)}
         moments = sorted(steps)
-        rows = [[steps[moment].get(pair, 0.0) for pair in births] for moment in moments]
-        return cls(
-            time_s=np.array(moments, dtype=float),
-            births=births,
-            rate=np.array(rows, dtype=float).reshape(len(moments), len(births)),
-        )
+        rate = np.zeros((len(moments), len(births)))
+        for row, moment in enumerate(moments):
+            for pair, figure in steps[moment].items():
+                rate[row, column[pair]] = figure
+        return cls(time_s=np.array(moments, dtype=float), births=births, rate=rate, name=name)
 
     def rates_at(self, time_s: float) -> dict[tuple[str, str], float]:
         """The rates at a moment; before the first one, the first one's."""

@@ -2,6 +2,7 @@
 
 from thalweg.scenarios.broker_tree import BrokerFigures, broker_tree, flat_brokers
 from thalweg.scenarios.cloud_edge import cloud_edge
+from thalweg.scenarios.demand_curve import DemandFigures, demand_figures, taxi_demand_curve
 from thalweg.scenarios.device_rates import device_rates, split_devices
 from thalweg.scenarios.devices import DEVICE_CLASSES, DeviceClass
 from thalweg.scenarios.fog_cloud import fog_cloud
@@ -25,6 +26,7 @@ __all__ = [
     "GRAPHS",
     "TOPOLOGIES",
     "BrokerFigures",
+    "DemandFigures",
     "DeviceClass",
     "GraphShape",
     "IndustrialFigures",
@@ -35,6 +37,7 @@ __all__ = [
     "applications",
     "broker_tree",
     "cloud_edge",
+    "demand_figures",
     "device_rates",
     "flat_brokers",
     "fog_cloud",
@@ -46,6 +49,7 @@ __all__ = [
     "small_taxi",
     "split_devices",
     "taxi_demand",
+    "taxi_demand_curve",
     "taxi_fares",
     "topology",
     "urban",

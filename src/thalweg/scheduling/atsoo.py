@@ -16,6 +16,7 @@ from thalweg.model.graph import Floats
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
 from thalweg.model.problem import Problem
+from thalweg.scheduling.cuts import compare_cuts
 from thalweg.scheduling.min_cut import cheapest
 from thalweg.scheduling.schedule import Choice, Table, plan_cuts
 from thalweg.scheduling.search import Search
@@ -83,8 +84,7 @@ def _relieve_fogs(search: Search) -> None:
     full = np.flatnonzero(search.overfull)
     if not full.size:
         return
-    members = table.cuts.members
-    within = np.array([~(members & ~members[cut]).any(axis=1) for cut in search.choice[full]]).T
+    within = compare_cuts(table.cuts, search.choice[full], beyond=False)
     fits = costs.fits[:, full]
     usage = np.where(fits, costs.network_usage[:, full], np.inf)
     some = np.where((within & fits).any(axis=0), within, True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,11 @@ import numpy.typing as npt
 from thalweg.errors import ThalwegError
 from thalweg.model.application import Application
 from thalweg.model.figures import freeze
+from thalweg.model.graph import Graph
 
 MOST_CUTS = 20_000
+# The graph and what may be replicated decide; an application is asked about many times.
+_LISTED: WeakKeyDictionary[Graph, dict[bytes, Cuts]] = WeakKeyDictionary()
 
 Flags = npt.NDArray[np.bool_]
 
@@ -56,11 +60,16 @@ class Cuts:
         order = np.argsort(keys, kind="stable").astype(np.int64)
         return order, keys[order]
 
-    @property
+    @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
         """How many operators each cut puts on the fog."""
         sizes: npt.NDArray[np.int64] = self.members.sum(axis=1, dtype=np.int64)
         return sizes
+
+    @cached_property
+    def steps(self) -> dict[bool, npt.NDArray[np.int64]]:
+        """Room for what `thalweg.scheduling.search.steps_of` finds, by its direction."""
+        return {}
 
 
 def _pack(members: Flags) -> npt.NDArray[np.void]:
@@ -80,8 +89,16 @@ def list_cuts(application: Application, *, most: int = MOST_CUTS) -> Cuts:
     >>> len(cuts), int(cuts.sizes.max())
     (14, 9)
     """
-    graph = application.graph
-    columns = application.columns
+    graph, columns = application.graph, application.columns
+    known = _LISTED.setdefault(graph, {})
+    key = columns.replicable.tobytes() + columns.is_transform.tobytes()
+    if key not in known or len(known[key]) > most:
+        known[key] = _grow_cuts(application, most)
+    return known[key]
+
+
+def _grow_cuts(application: Application, most: int) -> Cuts:
+    graph, columns = application.graph, application.columns
     may_run = columns.replicable & columns.is_transform
     members = np.zeros((1, len(application.operators)), dtype=bool)
     for operator in graph.order.tolist():
@@ -100,3 +117,14 @@ def list_cuts(application: Application, *, most: int = MOST_CUTS) -> Cuts:
     members = members[order]
     on_fog = members | columns.is_source
     return Cuts(members, on_fog[:, graph.source] & ~members[:, graph.target])
+
+
+def compare_cuts(cuts: Cuts, chosen: npt.NDArray[np.int64], *, beyond: bool) -> Flags:
+    """(cuts, chosen): whether a cut has all that the chosen one has on the fog, or nothing else.
+
+    Among many streams there are few different cuts, so each is compared once.
+    """
+    distinct, position = np.unique(chosen, return_inverse=True)
+    own = cuts.members[distinct][:, None, :]
+    good: Flags = (cuts.members | ~own) if beyond else (own | ~cuts.members)
+    return np.ascontiguousarray(np.all(good, axis=2)[position].T)

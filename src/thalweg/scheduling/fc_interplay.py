@@ -44,10 +44,15 @@ def interplay(table: Table) -> Choice:
     least = cheapest(table, costs.network_usage)
     search = Search(table, least)
     latency = np.empty(costs.fits.shape)
-    all_latencies(search.figures, search.onward_s, np.array(costs.fits), latency)
-    fast = latency <= search.most_s
-    # The empty cut is the first.
-    wants_cloud = costs.fits[0] & (fast[0] | ~fast.any(axis=0))
+    # The empty cut is the first; the others matter only where it is too slow.
+    wanted = np.zeros(costs.fits.shape, dtype=bool)
+    wanted[0] = costs.fits[0]
+    all_latencies(search.figures, search.onward_s, wanted, latency)
+    fast_in_cloud = latency[0] <= search.most_s
+    wanted[1:] = costs.fits[1:] & ~fast_in_cloud
+    all_latencies(search.figures, search.onward_s, wanted, latency)
+    hopeless = ~(latency <= search.most_s).any(axis=0)
+    wants_cloud = costs.fits[0] & (fast_in_cloud | hopeless)
     choice, total = least.copy(), search.uplink_bps
     for stream in np.flatnonzero(wants_cloud).tolist():
         after = total - costs.uplink_bps[choice[stream], stream] + costs.uplink_bps[0, stream]

@@ -71,20 +71,11 @@ def _walk_hulls(
     """Take steps by falling rate until the weight fits; the choice, and the last step's rate."""
     from thalweg.scheduling.compiled.fronts import find_bargains
 
-    stream, cut, rate = find_bargains(cost, weight, allowed, start)
-    order = np.lexsort((np.arange(rate.size), -rate))
-    stream, cut, rate = stream[order], cut[order], rate[order]
-    before = np.empty(stream.size, dtype=np.int64)
+    stream, cut, rate, saved = find_bargains(cost, weight, allowed, start)
+    # Stable: the steps of one stream stay in their order, since their rates fall.
+    order = np.argsort(-rate, kind="stable")
+    stream, cut, rate, saved = stream[order], cut[order], rate[order], np.cumsum(saved[order])
     choice = start.copy()
-    # The row that each step leaves: the one before it of the same stream.
-    by_stream = np.argsort(stream, kind="stable")
-    ordered = stream[by_stream]
-    first = np.ones(stream.size, dtype=bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    previous = np.empty(stream.size, dtype=np.int64)
-    previous[1:] = cut[by_stream][:-1]
-    before[by_stream] = np.where(first, start[ordered], previous)
-    saved = np.cumsum(weight[before, stream] - weight[cut, stream])
     total = weight[start, np.arange(start.size)].sum()
     last = int(np.searchsorted(saved, total - capacity, side="left"))
     last = min(last, stream.size - 1)

@@ -160,8 +160,6 @@ class Search:
 
         Ties: the lower stream, then the lower cut.
         """
-        from thalweg.scheduling.compiled.moves import improve
-
         now = cost[self.choice, self._streams]
         saved = np.where(self.table.costs.fits, now - cost, -np.inf)
         # Less than this is rounding.
@@ -169,6 +167,12 @@ class Search:
         if not stream.size:
             return
         order = np.lexsort((cut, stream, -saved[cut, stream]))
+        self.take(cut[order], stream[order])
+
+    def take(self, cut: Choice, stream: Choice) -> None:
+        """Move streams to cuts in this order, each stream at most once, while all limits hold."""
+        from thalweg.scheduling.compiled.moves import improve
+
         self.uplink_bps = improve(
             self.figures,
             self.choice,
@@ -176,8 +180,8 @@ class Search:
             self.onward_s,
             self.arrival_s,
             self.table.costs.uplink_bps,
-            cut[order],
-            stream[order],
+            cut,
+            stream,
             self.most_s,
             self.most_bps,
             self.uplink_bps,
@@ -236,6 +240,8 @@ def steps_of(cuts: Cuts, graph: Graph, *, down: bool) -> npt.NDArray[np.int64]:
 
     Down to the fog an operator takes all that sends to it, back to the cloud all that it sends to.
     """
+    if down in cuts.steps:
+        return cuts.steps[down]
     operators = cuts.members.shape[1]
     step = np.full(cuts.members.shape, -1, dtype=np.int64)
     order = graph.order.tolist() if down else graph.order.tolist()[::-1]
@@ -252,6 +258,7 @@ def steps_of(cuts: Cuts, graph: Graph, *, down: bool) -> npt.NDArray[np.int64]:
             step[:, x] = cuts.find(cuts.members | (related[x] & ~fixed))
         else:
             step[:, x] = cuts.find(cuts.members & ~related[x])
+    cuts.steps[down] = step
     return step
 
 

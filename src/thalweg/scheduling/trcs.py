@@ -15,6 +15,7 @@ from thalweg.model.graph import Floats
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
 from thalweg.model.problem import Problem
+from thalweg.scheduling.cuts import compare_cuts
 from thalweg.scheduling.schedule import Choice, Table, plan_cuts
 from thalweg.scheduling.search import Search
 from thalweg.strategy import strategy
@@ -50,7 +51,9 @@ def _leave_full_fogs(search: Search) -> None:
     if not full.size:
         return
     costs = search.table.costs
-    within = _within(search.table, search.choice[full]) & costs.fits[:, full]
+    within = (
+        compare_cuts(search.table.cuts, search.choice[full], beyond=False) & costs.fits[:, full]
+    )
     uplink = np.where(within, costs.uplink_bps[:, full], np.inf)
     choice = search.choice.copy()
     choice[full] = np.where(within.any(axis=0), uplink.argmin(axis=0), choice[full])
@@ -59,8 +62,7 @@ def _leave_full_fogs(search: Search) -> None:
 
 def _move_down(search: Search) -> None:
     costs = search.table.costs
-    members = search.table.cuts.members
-    beyond = np.array([(members | ~members[cut]).all(axis=1) for cut in search.choice]).T
+    beyond = compare_cuts(search.table.cuts, search.choice, beyond=True)
     stream, cut, saved = _bargain(search, costs.memory_bytes, costs.uplink_bps, beyond & costs.fits)
     needed = search.uplink_bps - search.most_bps
     count = int(np.searchsorted(np.cumsum(saved), needed)) + 1
@@ -70,20 +72,19 @@ def _move_down(search: Search) -> None:
 
 
 def _move_back(search: Search) -> None:
-    """Until the least is reached; a move that would break a limit is left out."""
+    """Until the least is reached; a stream whose move would break a limit stays as it is."""
     costs, limits = search.table.costs, search.table.problem.application.limits
-    allowed = _within(search.table, search.choice) & costs.fits
+    allowed = compare_cuts(search.table.cuts, search.choice, beyond=False) & costs.fits
     stream, cut, _ = _bargain(search, costs.uplink_bps, costs.memory_bytes, allowed)
-    was_in_time = search.in_time
+    after = search.choice.copy()
     for k in range(stream.size):
-        if search.uplink_bps >= limits.uplink_least_bps:
-            break
-        before = search.choice.copy()
-        after = before.copy()
         after[stream[k]] = cut[k]
-        search.choose(after)
-        if not search.uplink_fits or (was_in_time and not search.in_time):
-            search.choose(before)
+    # What each stream would send more; taken in the order of the best bargains.
+    order = np.array(list(dict.fromkeys(stream.tolist())), dtype=np.int64)
+    more = costs.uplink_bps[after[order], order] - costs.uplink_bps[search.choice[order], order]
+    needed = limits.uplink_least_bps - search.uplink_bps
+    count = int(np.searchsorted(np.cumsum(more), needed)) + 1
+    search.take(after[order[:count]], order[:count])
 
 
 def _bargain(
@@ -92,17 +93,6 @@ def _bargain(
     """Steps that lower the weight, the best bargains first: stream, cut, and what each saves."""
     from thalweg.scheduling.compiled.fronts import find_bargains
 
-    stream, cut, rate = find_bargains(cost, weight, allowed, search.choice)
-    order = np.lexsort((np.arange(rate.size), -rate))
-    at = search.choice.copy()
-    saved = np.empty(stream.size)
-    for k in order.tolist():
-        saved[k] = weight[at[stream[k]], stream[k]] - weight[cut[k], stream[k]]
-        at[stream[k]] = cut[k]
+    stream, cut, rate, saved = find_bargains(cost, weight, allowed, search.choice)
+    order = np.argsort(-rate, kind="stable")
     return stream[order], cut[order], saved[order]
-
-
-def _within(table: Table, choice: Choice) -> npt.NDArray[np.bool_]:
-    """(cuts, streams): whether the cut has nothing on the fog that the chosen one has not."""
-    members = table.cuts.members
-    return np.array([~(members & ~members[cut]).any(axis=1) for cut in choice]).T

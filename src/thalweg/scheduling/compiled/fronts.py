@@ -13,15 +13,19 @@ from thalweg.scheduling.compiled.latency import Flags, Floats, Integers
 @njit(cache=True)
 def find_bargains(
     cost: Floats, weight: Floats, allowed: Flags, start: Integers
-) -> tuple[Integers, Integers, Floats]:
-    """(stream, cut, rate) of each step along the lower hull of every stream, from its start on.
+) -> tuple[Integers, Integers, Floats, Floats]:
+    """(stream, cut, rate, saved) of each step along every stream's lower hull, from its start on.
 
     A step goes to the allowed cut that lowers the weight most per cost added; `rate` is that
-    ratio, ∞ for a step that costs nothing. Ties: the larger step, then the lower cut. Along a
-    stream the rates fall.
+    ratio, ∞ for a step that costs nothing, `saved` the weight. Ties: the larger step, then the
+    lower cut. Along a stream the rates fall.
     """
     cuts, streams = cost.shape
-    stream_of, cut_of, rate_of = [], [], []
+    stream_of = np.empty(cuts * streams, np.int64)
+    cut_of = np.empty(cuts * streams, np.int64)
+    rate_of = np.empty(cuts * streams)
+    saved_of = np.empty(cuts * streams)
+    count = 0
     for stream in range(streams):
         at = start[stream]
         while True:
@@ -36,12 +40,8 @@ def find_bargains(
                     best, best_rate, best_saved = cut, rate, saved
             if best < 0:
                 break
-            stream_of.append(stream)
-            cut_of.append(best)
-            rate_of.append(best_rate)
+            stream_of[count], cut_of[count] = stream, best
+            rate_of[count], saved_of[count] = best_rate, best_saved
+            count += 1
             at = best
-    return (
-        np.array(stream_of, dtype=np.int64),
-        np.array(cut_of, dtype=np.int64),
-        np.array(rate_of, dtype=np.float64),
-    )
+    return stream_of[:count], cut_of[:count], rate_of[:count], saved_of[:count]
