@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thalweg.errors import Defects, StrategyError
 from thalweg.strategy import find_strategy, require_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from thalweg.model import Application, Network, Placement, Plan
 
@@ -79,6 +79,34 @@ def plan_all(
     the operators of all: of those planned before as they are planned, of those after as they run
     now (`current`), since they will still be there.
     """
+    turns = plan_in_turn(applications, network, strategy, rates=rates, current=current, **options)
+    return [turn.plan for turn in turns]
+
+
+class Turn(NamedTuple):
+    """One application's turn on a shared network."""
+
+    plan: Plan
+    network: Network
+    """What it was planned on: what the others left, with their operators counted."""
+    left: Network
+    """What it leaves to those after it."""
+
+
+def plan_in_turn(
+    applications: Sequence[Application],
+    network: Network,
+    strategy: str = DEFAULT_STRATEGY,
+    *,
+    rates: Sequence[Mapping[tuple[str, str], float] | None] | None = None,
+    current: Sequence[Plan | Placement | None] | None = None,
+    count_later: bool = True,
+    **options: Any,
+) -> Iterator[Turn]:
+    """What `plan_all` finds, one after the other, each with what it met and what it leaves.
+
+    Without `count_later` an application is planned as if those after it were not there yet.
+    """
     from thalweg.estimate.sharing import crowd, leave_to_others
     from thalweg.model import Plan, Problem
 
@@ -90,19 +118,16 @@ def plan_all(
     names = [getattr(app, "name", None) for app in applications]
     defects.require(len(set(names)) == count, "applications", names, "a name of its own for each")
     defects.raise_if_any()
-    plans: list[Plan] = []
     shared = network
     for k, application in enumerate(applications):
         around = shared
-        for other in range(k + 1, count):
+        for other in range(k + 1, count if count_later else 0):
             placed = running[other]
             if placed is not None:
                 placement = placed.placement if isinstance(placed, Plan) else placed
                 there = Problem(application=applications[other], network=network)
                 around = crowd(there, placement, around)
-        plans.append(
-            plan(application, around, strategy, rates=asked[k], current=running[k], **options)
-        )
+        found = plan(application, around, strategy, rates=asked[k], current=running[k], **options)
         here = Problem(application=application, network=network, rates=asked[k])
-        shared = leave_to_others(here, plans[-1].placement, shared)
-    return plans
+        shared = leave_to_others(here, found.placement, shared)
+        yield Turn(found, around, shared)

@@ -131,3 +131,23 @@ def test_the_current_plan_must_be_of_the_same_application(thalweg, example):
     refused = thalweg("plan", "demo/app.yaml", "demo/network.yaml", "--current", "plan.json")
     assert refused.code == 2
     assert 'need a plan for the application "bus"' in refused.err
+
+
+def test_applications_that_share_a_network_are_planned_together(thalweg, tmp_path):
+    for app in (tw.scenarios.taxi_fares(), tw.scenarios.taxi_demand()):
+        tw.save(app, tmp_path / f"{app.name}.yaml")
+    tw.save(tw.scenarios.fog_cloud(3), tmp_path / "net.yaml")
+    command = ("plan", "taxi-fares.yaml", "net.yaml", "--also", "taxi-demand.yaml", "-s", "tsoo")
+    shown = thalweg(*command, "--format", "json")
+    assert shown.code == 0
+    fares, demand = json.loads(shown.out)["plans"]
+    assert (fares["application"], demand["application"]) == ("taxi-fares", "taxi-demand")
+    alone = json.loads(
+        thalweg("plan", "taxi-demand.yaml", "net.yaml", "-s", "tsoo", "--format", "json").out
+    )
+    assert demand["estimate"]["usage"] > alone["estimate"]["usage"]
+    table = thalweg(*command)
+    assert "taxi-fares on" in table.out and "taxi-demand on" in table.out
+    refused = thalweg(*command, "--output", "plan.json", "--current", "plan.json")
+    assert refused.code == 2
+    assert "--output" in refused.err and "--current" in refused.err

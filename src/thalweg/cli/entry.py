@@ -21,6 +21,8 @@ from thalweg.cli.explain import explain
 from thalweg.cli.init import init
 from thalweg.cli.output import report_problems, say
 from thalweg.cli.plan import plan
+from thalweg.cli.reproduce import reproduce
+from thalweg.cli.schedule import schedule
 from thalweg.cli.schema import schema
 from thalweg.cli.strategies import strategies
 from thalweg.cli.validate import validate
@@ -35,8 +37,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(show_version)
-for verb in (demo, init, validate, plan, explain, diff, strategies, schema, coordinates):
+for verb in (demo, init, validate, plan, schedule, explain, diff, strategies, schema, coordinates):
     app.command()(verb)
+app.add_typer(reproduce, name="reproduce")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem
-from thalweg.cli.output import Format, FormatOption, print_plan, progress, say
+from thalweg.cli.output import Format, FormatOption, print_json, print_plan, progress, say
 from thalweg.planning import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ def plan(
     current: Annotated[
         Path | None, typer.Option("--current", help="Plan that runs now (JSON or YAML).")
     ] = None,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--also",
+            metavar="APP",
+            help="Another application on the same network, planned on what is left; repeatable.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also save the plan here (JSON or YAML).")
     ] = None,
@@ -48,6 +57,13 @@ def plan(
     defects = Defects()
     with progress("loading"):
         posed = defects.attempt("", lambda: load_problem(application, network))
+        others = [
+            defects.attempt("", partial(load_problem, other, network)) for other in also or []
+        ]
+        if also:
+            rule = "left out together with --also: it is about one application"
+            defects.require(current is None, "--current", str(current), rule)
+            defects.require(output is None, "--output", str(output), rule)
         running = defects.attempt("", lambda: None if current is None else load_plan(current))
         options = defects.attempt("", lambda: _read_options(option or [])) or {}
         if defects.attempt("", lambda: find_strategy(strategy)) is not None:
@@ -56,6 +72,9 @@ def plan(
             defects.attempt("", lambda: require_place(output))
     defects.raise_if_any()
     problem = cast("Problem", posed)
+    if others:
+        _plan_together([problem, *cast("list[Problem]", others)], strategy, options, format)
+        return
     with progress("planning"):
         found = thalweg.plan(
             problem.application, problem.network, strategy, current=running, **options
@@ -69,6 +88,31 @@ def plan(
     else:
         print_plan(found)
     if not found.feasible:
+        raise typer.Exit(NOT_FEASIBLE)
+
+
+def _plan_together(
+    problems: list[Problem],
+    strategy: str,
+    options: dict[str, Any],
+    format: Format,  # noqa: A002 - the name of the option
+) -> None:
+    """Plan the applications one after the other, each on what those before it leave."""
+    from thalweg.model import Problem
+    from thalweg.planning import plan_in_turn
+
+    applications = [problem.application for problem in problems]
+    with progress("planning"):
+        turns = list(plan_in_turn(applications, problems[0].network, strategy, **options))
+        for application, turn in zip(applications, turns, strict=True):
+            _require_honest(turn.plan, Problem(application=application, network=turn.network))
+    plans = [turn.plan for turn in turns]
+    if format is Format.JSON:
+        print_json({"plans": [found.to_dict() for found in plans]})
+    else:
+        for found in plans:
+            print_plan(found)
+    if not all(found.feasible for found in plans):
         raise typer.Exit(NOT_FEASIBLE)
 
 

@@ -206,6 +206,15 @@ class Network:
             self.site_names[site] if end - first == 1 else f"{self.site_names[site]}/{node - first}"
         )
 
+    def node_names_of(self, nodes: Index) -> tuple[str, ...]:
+        """The names of many nodes."""
+        site = self.node_site[nodes]
+        first = self.first_node[site]
+        sites = map(self.site_names.__getitem__, site.tolist())
+        if self.node_names is None and bool((self.first_node[site + 1] - first == 1).all()):
+            return tuple(sites)
+        return tuple(map(self.node_name, nodes.tolist()))
+
     def node_index(self, name: str) -> int:
         """The node of that name; `KeyError` where there is none."""
         site_name, slash, local = name.partition("/")

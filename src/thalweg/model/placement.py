@@ -101,7 +101,7 @@ class Placement:
         at_origin = np.where(sites >= 0, np.searchsorted(origins, sites), -1)
         made = cls(
             operator_names=tuple(o.name for o in problem.application.operators),
-            node_names=tuple(map(net.node_name, nodes.tolist())),
+            node_names=net.node_names_of(nodes),
             origin_names=tuple(map(net.site_names.__getitem__, origins.tolist())),
             operator=np.asarray(operator, dtype=np.int32),
             node=np.searchsorted(nodes, on).astype(np.int32),

@@ -69,9 +69,11 @@ def cost_cuts(traffic: StreamTraffic, cuts: Cuts, model: ResponseModel | None = 
         MEMORY * (memory + base_memory > memory_free * (1 + ROUNDING))
         + CPU * (members @ load + base_load > cpu_free * (1 + ROUNDING))
         + UPLINK * (uplink > np.minimum(uplink_free, lan_free) * (1 + ROUNDING))
-        + STUCK * (members @ stuck > 0)
-        + JAMMED * (cuts.crossing.astype(float) @ jammed > 0)
     )
+    if stuck.any():
+        broken += STUCK * (members @ stuck.astype(float) > 0)
+    if jammed.any():
+        broken += JAMMED * (cuts.crossing.astype(float) @ jammed.astype(float) > 0)
     return CutCosts(
         memory_bytes=memory,
         uplink_bps=uplink,

@@ -87,6 +87,18 @@ def tsoo_optimal(
     return plan_cuts(table, choice, strategy="tsoo-optimal", why=why, started=started, gap=gap)
 
 
+def least_usage(problem: Problem, *, most_boxes: int = MOST_BOXES) -> float | None:
+    """The usage of the best cuts that keep every limit; None where none were found.
+
+    What `tsoo-optimal` finds, without the plan around it.
+    """
+    table = Table.of(problem)
+    answer = _Tree(table, table.usage, None, 0.0).solve(most_boxes)
+    if answer is None:
+        return None
+    return float(table.usage[answer.choice, np.arange(answer.choice.size)].sum())
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
     choice: Choice

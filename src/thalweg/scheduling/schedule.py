@@ -71,10 +71,16 @@ class Table:
         """The cuts that a placement has; None where it is no cut of every stream."""
         app, net = self.problem.application, self.problem.network
         members = np.zeros((self.traffic.site.size, len(app.operators)), dtype=bool)
-        stream_of = {net.site_names[site]: k for k, site in enumerate(self.traffic.site.tolist())}
         transforms = app.columns.is_transform
         operator = np.array([app.index.get(name, -1) for name in placement.operator_names])
-        stream = np.array([*(stream_of.get(name, -1) for name in placement.origin_names), -1])
+        known_sites = placement.indices_in(net)
+        if known_sites is None:
+            sites = np.array([net.site_index.get(name, -1) for name in placement.origin_names])
+        else:
+            sites = known_sites[1]
+        stream_of = np.full(net.site_count + 1, -1)
+        stream_of[self.traffic.site] = np.arange(self.traffic.site.size)
+        stream = np.append(stream_of[sites.astype(np.int64)], -1)
         replica = placement.origin >= 0
         at_operator = operator[placement.operator[replica]]
         at_stream = stream[placement.origin[replica]]

@@ -139,6 +139,7 @@ class Search:
     def _shorten(self, *, down: bool) -> None:
         from thalweg.scheduling.compiled.moves import shorten
 
+        before = self.choice.copy()
         self.uplink_bps = shorten(
             self.figures,
             self.choice,
@@ -153,7 +154,7 @@ class Search:
             self.most_bps,
             self.uplink_bps,
         )
-        self.choose(self.choice)
+        self._refresh(before)
 
     def improve(self, cost: Floats) -> None:
         """Take the moves that save most first, each stream at most once, while all limits hold.
@@ -173,6 +174,7 @@ class Search:
         """Move streams to cuts in this order, each stream at most once, while all limits hold."""
         from thalweg.scheduling.compiled.moves import improve
 
+        before = self.choice.copy()
         self.uplink_bps = improve(
             self.figures,
             self.choice,
@@ -186,7 +188,12 @@ class Search:
             self.most_bps,
             self.uplink_bps,
         )
-        self.choose(self.choice)
+        self._refresh(before)
+
+    def _refresh(self, before: Choice) -> None:
+        """Sums anew after moves: adding and taking away leaves rounding behind."""
+        if not np.array_equal(before, self.choice):
+            self.choose(self.choice)
 
 
 def figures_of(table: Table) -> Figures:

@@ -1,0 +1,71 @@
+"""`thalweg reproduce`: published evaluations, run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
+
+reproduce = typer.Typer(
+    help="Run a published evaluation again, in parallel on Spark.", no_args_is_help=True
+)
+
+MasterOption = Annotated[
+    str | None,
+    typer.Option("--master", help="Spark master or Connect address; else this machine's cores."),
+]
+QuickOption = Annotated[
+    bool, typer.Option("--quick", help="Few seeds: shows that it works, in about a minute.")
+]
+RestartOption = Annotated[
+    bool, typer.Option("--restart", help="Discard what an earlier run left in the folder.")
+]
+
+
+@reproduce.callback()
+def _reproduce() -> None:
+    """Run a published evaluation again, in parallel on Spark."""
+
+
+@reproduce.command()
+def tsoo(
+    into: Annotated[
+        Path | None,
+        typer.Option("--into", help="Folder for results; a second run goes on there."),
+    ] = None,
+    master: MasterOption = None,
+    quick: QuickOption = False,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, max=10_000, help="How many; else 20, or 2.")
+    ] = None,
+    restart: RestartOption = False,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> None:
+    """Adaptive scheduling between fog and cloud: Ntumba et al. 2024, Figures 8-12."""
+    from thalweg.experiments.claims import claims_table
+    from thalweg.experiments.tsoo.reproduce import reproduce as run
+
+    folder = into or Path("results") / ("tsoo-quick" if quick else "tsoo")
+    with counting("tsoo") as on_progress:
+        found = run(
+            folder,
+            master=master,
+            quick=quick,
+            seeds=seeds,
+            restart=restart,
+            on_progress=on_progress,
+        )
+    if format is Format.JSON:
+        print_json(found.to_dict())
+    else:
+        title = f"{found.points} runs, {found.rows:,} decisions in {found.seconds:.1f} s"
+        print_table(*claims_table(found.claims), title=title)
+    for path in found.files:
+        say(f"wrote {path}")
+    for failure in found.failures:
+        say(f"failed: {failure}")
+    if found.failures:
+        raise typer.Exit(1)

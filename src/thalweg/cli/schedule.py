@@ -1,0 +1,198 @@
+"""`thalweg schedule`: what does a strategy do with a workload, step by step?"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_case
+from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, say
+from thalweg.cli.plan import _read_options
+
+if TYPE_CHECKING:
+    from thalweg.adapt import Forecaster, Replay, Trigger
+    from thalweg.errors import Defects
+    from thalweg.model import Problem
+    from thalweg.model.workload import Workload
+
+_PLOT_ENDINGS = (".png", ".svg", ".pdf")
+
+
+class Forecast(StrEnum):
+    """How rates are forecast."""
+
+    NONE = "none"
+    LAST = "last"
+    SEASONAL = "seasonal"
+    SMOOTHING = "smoothing"
+
+
+def schedule(
+    application: ApplicationArgument,
+    network: NetworkArgument,
+    workload: Annotated[
+        Path,
+        typer.Option("--workload", "-w", help="Workload file (YAML, JSON, CSV or Parquet)."),
+    ],
+    strategy: Annotated[
+        str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
+    ] = "atsoo",
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),
+    ] = None,
+    trigger: Annotated[
+        bool,
+        typer.Option("--trigger/--every-step", help="Adapt when there is a cause, or every time."),
+    ] = True,
+    usage_most: Annotated[
+        float | None, typer.Option(help="Adapt above this usage; default: the application's limit.")
+    ] = None,
+    patience: Annotated[int, typer.Option(help="Bad steps in a row before adapting.")] = 1,
+    rest: Annotated[
+        str, typer.Option(help="How long adaptations that can wait do so after the last one.")
+    ] = "10 min",
+    forecast: Annotated[
+        Forecast, typer.Option(help="Look ahead, by this kind of forecast.")
+    ] = Forecast.NONE,
+    period: Annotated[
+        str, typer.Option(help="When rates repeat, for seasonal forecasts and smoothing.")
+    ] = "1 d",
+    ahead: Annotated[int, typer.Option(help="How many steps to look ahead.")] = 1,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw it into this file (.png, .svg or .pdf).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Also save all steps here (.parquet).")] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> None:
+    """Replay a workload step by step: what it costs, what is violated, what moves and why."""
+    from thalweg.adapt import replay
+    from thalweg.adapt.plot import plot_replay, require_plotting
+    from thalweg.errors import Defects
+    from thalweg.strategy import find_strategy, require_options
+
+    if plot is not None:
+        require_plotting()
+    defects = Defects()
+    with progress("loading"):
+        case = defects.attempt("", lambda: load_case(application, network, workload))
+        options = defects.attempt("", lambda: _read_options(option or [])) or {}
+        if defects.attempt("", lambda: find_strategy(strategy)) is not None:
+            defects.attempt("", lambda: require_options(strategy, options))
+        chosen = defects.attempt("", lambda: _trigger(trigger, usage_most, patience, rest))
+        load = case[1] if case else None
+        forecaster = defects.attempt("", lambda: _forecaster(forecast, period, load))
+        defects.require(ahead >= 1, "--ahead", ahead, "a whole number >= 1")
+        for path, endings in ((plot, _PLOT_ENDINGS), (out, (".parquet",))):
+            _require_place(defects, path, endings)
+    defects.raise_if_any()
+    problem, load = cast("tuple[Problem, Workload]", case)
+    with progress("replaying"):
+        found = replay(
+            problem.application,
+            problem.network,
+            load,
+            strategy,
+            trigger=chosen,
+            forecaster=forecaster,
+            ahead_steps=ahead,
+            options=options,
+        )
+    if out is not None:
+        _write(out, partial(_save, found))
+    if plot is not None:
+        with progress("drawing"):
+            _write(plot, partial(plot_replay, found))
+    if format is Format.JSON:
+        print_json(found.to_dict())
+    else:
+        print_table(*found.table(), title=found.headline)
+
+
+def _trigger(wanted: bool, usage_most: float | None, patience: int, rest: str) -> Trigger | None:
+    from thalweg.adapt import Trigger
+    from thalweg.errors import Defects
+    from thalweg.units import DURATION, parse_quantity
+
+    defects = Defects()
+    rest_s = defects.attempt("", lambda: parse_quantity(rest, DURATION, path="--rest"))
+    made = defects.attempt(
+        "", lambda: Trigger(usage_most=usage_most, patience=patience, rest_s=rest_s or 0.0)
+    )
+    defects.raise_if_any()
+    return made if wanted else None
+
+
+def _forecaster(kind: Forecast, period: str, load: Workload | None) -> Forecaster | None:
+    """The forecaster of that kind; the period counts in steps of the workload."""
+    import numpy as np
+
+    from thalweg.adapt import ExponentialSmoothing, LastValue, SeasonalNaive
+    from thalweg.errors import Defect, InvalidInput
+    from thalweg.units import DURATION, parse_quantity, show_quantity
+
+    period_s = parse_quantity(period, DURATION, path="--period")
+    if kind is Forecast.NONE or load is None:
+        return None
+    if kind is Forecast.LAST:
+        return LastValue()
+    step_s = float(np.median(np.diff(load.time_s))) if len(load) > 1 else period_s
+    steps = round(period_s / step_s) if step_s > 0 else 0
+    if steps < 2:
+        rule = f"at least two steps of the workload, of {show_quantity(step_s, DURATION)} each"
+        raise InvalidInput([Defect(path="--period", value=period, rule=rule)])
+    if kind is Forecast.SEASONAL:
+        return SeasonalNaive(steps)
+    return ExponentialSmoothing(period_steps=steps)
+
+
+def _require_place(defects: Defects, path: Path | None, endings: tuple[str, ...]) -> None:
+    """Remember a defect unless a file with one of these endings can be written there."""
+    from thalweg.errors import Defect, InvalidInput
+
+    if path is None:
+        return
+    found = []
+    if path.suffix.lower() not in endings:
+        found.append((path.suffix or None, f"a file name that ends in {' or '.join(endings)}", ""))
+    if not path.parent.is_dir():
+        found.append((None, "an existing folder to write into", f"make {path.parent} first"))
+    if path.is_dir():
+        found.append(("a folder", "a regular file, or none yet", ""))
+    where = os.fspath(path)
+    defects.absorb(
+        InvalidInput(Defect(file=where, path="", value=v, rule=r, hint=h) for v, r, h in found)
+    )
+
+
+def _write(path: Path, write: Callable[[Path], None]) -> None:
+    """Let a file be written beside its place and then moved there: whole or not at all."""
+    from thalweg.errors import Defect, InvalidInput
+
+    beside = path.with_name(f".{path.stem[:100]}.{secrets.token_hex(4)}{path.suffix}")
+    try:
+        try:
+            write(beside)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        value = (error.strerror or str(error)).lower()
+        rule = "a place that can be written"
+        raise InvalidInput(
+            [Defect(file=os.fspath(path), path="", value=value, rule=rule)]
+        ) from None
+    say(f"wrote {path}")
+
+
+def _save(found: Replay, path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(found.to_arrow(), path)
