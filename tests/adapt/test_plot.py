@@ -30,7 +30,7 @@ def test_lines_are_the_figures_after_each_decision_and_dashes_the_limits():
         stairs = next(p for p in panel.patches if hasattr(p, "get_data"))
         np.testing.assert_allclose(stairs.get_data().values, values)
         np.testing.assert_allclose(stairs.get_data().edges, [0, 30, 60, 90])
-    assert [line.get_linestyle() for line in response.lines][0] == "--"
+    assert response.lines[0].get_linestyle() == "--"
     assert response.lines[0].get_ydata()[0] == 1000.0
     mesh = cuts.collections[0].get_array()
     assert mesh.ravel().tolist() == [len(step.cuts["fog-0"]) for step in found.steps]

@@ -194,3 +194,60 @@ def test_what_cannot_be_done_is_answered_with_what_it_violates(name, case):
 
 def vars_of(estimate):
     return [getattr(estimate, field) for field in estimate.__dataclass_fields__]
+
+
+def wide_problem(chains, length, limits=None):
+    """(length + 1)^chains cuts: more than can be listed."""
+    names = [[f"c{c}-{k}" for k in range(length)] for c in range(chains)]
+    rng = np.random.default_rng(0)
+    operators = [
+        tw.Operator(
+            name="source", kind="source", rate=20_000.0, event_size=200.0, pin=tw.Pin(tier="fog")
+        ),
+        *(
+            tw.Operator(
+                name=name,
+                selectivity=float(rng.uniform(0.5, 1.1)),
+                cpu_per_byte=1.0,
+                memory_factor=float(rng.uniform(20, 60)),
+                window=tw.TimeWindow(1.0, 0.5),
+                replicable=True,
+            )
+            for chain in names
+            for name in chain
+        ),
+        tw.Operator(name="sink", kind="sink", pin=tw.Pin(tier="cloud")),
+    ]
+    streams = [
+        tw.Stream(source=a, target=b)
+        for chain in names
+        for a, b in zip(["source", *chain], [*chain, "sink"], strict=True)
+    ]
+    app = tw.Application(
+        name="wide", operators=operators, streams=streams, limits=limits or Limits()
+    )
+    return tw.Problem(application=app, network=fog_cloud(3))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_applications_with_too_many_cuts_to_list_are_planned_all_the_same(name):
+    problem = wide_problem(chains=6, length=6)  # 117,649 cuts
+    plan = find_strategy(name)(problem)
+    assert violated(plan.violations) == violated(tw.check(plan, problem))
+    assert plan.feasible or name == "fog-only"
+    if name == "tsoo-optimal":
+        # Without limits the optimum is the best cut of each stream by itself.
+        assert 0 <= plan.gap <= 1e-6
+
+
+def test_the_gap_of_a_wide_application_is_about_all_its_cuts():
+    loose = find_strategy("tsoo-optimal")(wide_problem(6, 6)).estimate
+    least = find_strategy("data-min-cut")(wide_problem(6, 6)).estimate
+    limit = Limits(uplink_bps=0.5 * (loose.uplink_bps + least.uplink_bps))
+    problem = wide_problem(6, 6, limit)
+    plan, rival = find_strategy("tsoo-optimal")(problem), find_strategy("tsoo")(problem)
+    assert plan.feasible
+    bound = plan.estimate.usage / (1 + plan.gap)
+    # A limit makes nothing cheaper, and no strategy gets below the bound.
+    assert loose.usage * (1 - 1e-6) <= bound <= plan.estimate.usage
+    assert not rival.feasible or bound <= rival.estimate.usage * (1 + 1e-9)

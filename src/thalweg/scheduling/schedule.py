@@ -9,15 +9,16 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
-from thalweg.errors import Defect, InvalidInput
 from thalweg.estimate.evaluate import make_plan
 from thalweg.model.graph import Floats
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan, Reason
 from thalweg.model.problem import Problem
+from thalweg.scheduling.closure import sweep_front
 from thalweg.scheduling.costs import CutCosts, cost_cuts
 from thalweg.scheduling.cuts import Cuts, TooManyCuts, list_cuts
 from thalweg.scheduling.traffic import StreamTraffic, measure_streams
+from thalweg.scheduling.usage_bound import usage_bound
 
 Choice = npt.NDArray[np.int64]
 """The chosen cut of every stream, by index."""
@@ -32,15 +33,17 @@ class Table:
 
     @classmethod
     def of(cls, problem: Problem) -> Table:
-        """The table of a problem; raises `InvalidInput` where it cannot be cut."""
+        """The table of a problem; raises `InvalidInput` where it cannot be cut.
+
+        Of an application with more cuts than can be listed it has the best ones, and says so
+        (`cuts.complete`).
+        """
+        traffic = measure_streams(problem)
         try:
-            return cls(measure_streams(problem), list_cuts(problem.application))
-        except TooManyCuts as error:
-            name = problem.application.name
-            rule = "an application with few enough cuts to list"
-            raise InvalidInput(
-                [Defect(path="operators", value=name, rule=rule, hint=str(error))]
-            ) from None
+            return cls(traffic, list_cuts(problem.application))
+        except TooManyCuts:
+            # The front of memory and uplink, and what is best for each stream by itself.
+            return cls(traffic, usage_bound(traffic, sweep_front(traffic)).cuts)
 
     @property
     def problem(self) -> Problem:

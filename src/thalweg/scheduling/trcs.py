@@ -33,16 +33,22 @@ def trcs(problem: Problem, current: Placement | None = None) -> Plan:
     table = Table.of(problem)
     running = None if current is None else table.choice_of(current)
     in_cloud = np.zeros(table.traffic.site.size, dtype=np.int64)
-    search = Search(table, in_cloud if running is None else running)
+    choice = keep_within_bounds(table, in_cloud if running is None else running)
+    why = "as little on the fog as keeps the limits"
+    return plan_cuts(table, choice, strategy="trcs", why=why, started=started)
+
+
+def keep_within_bounds(table: Table, choice: Choice) -> Choice:
+    """The cuts after the least moves that keep the limits, as far as they can be kept."""
+    search = Search(table, choice)
     _leave_full_fogs(search)
     if not search.uplink_fits:
         _move_down(search)
-    elif search.uplink_bps < problem.application.limits.uplink_least_bps:
+    elif search.uplink_bps < table.problem.application.limits.uplink_least_bps:
         _move_back(search)
     if search.uplink_fits and not search.in_time:
         search.shorten()
-    why = "as little on the fog as keeps the limits"
-    return plan_cuts(table, search.choice, strategy="trcs", why=why, started=started)
+    return search.choice
 
 
 def _leave_full_fogs(search: Search) -> None:
