@@ -109,6 +109,8 @@ def run(settings: Settings) -> Result:
         f"{first // DAY} days to warm up, then {counted // DAY} counted, by half hours; "
         f"{STRATEGY}, {FOGS} fogs with {FREE_MEMORY:.0%} of their memory free, "
         f"{PEAK_DEVICES:,} devices at the highest demand, RUmax {USAGE_MOST:g}",
+        "free memory, peak and RUmax were chosen so that there is something to adapt: with all "
+        "memory free one deployment is best at all rates it can serve; one setting, no average",
         "a step counts as violated if what runs as it begins breaks a constraint at its rates",
     ]
     return Result(rows=rows, notes=notes, details=details)

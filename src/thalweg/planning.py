@@ -10,7 +10,7 @@ from thalweg.strategy import find_strategy, require_options
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from thalweg.model import Application, Network, Placement, Plan
+    from thalweg.model import Application, Network, Placement, Plan, Problem
 
 DEFAULT_STRATEGY = "cloud-only"
 
@@ -29,6 +29,17 @@ def plan(
     `rates` gives events/s for (source, site) where they differ from an even split; `current` is
     what runs now; other keywords are options of the strategy.
     """
+    return _pose_and_plan(application, network, strategy, rates, current, options)[1]
+
+
+def _pose_and_plan(
+    application: Application,
+    network: Network,
+    strategy: str,
+    rates: Mapping[tuple[str, str], float] | None,
+    current: Plan | Placement | None,
+    options: dict[str, Any],
+) -> tuple[Problem, Plan]:
     from thalweg.model import Plan, Problem
 
     defects = Defects()
@@ -46,7 +57,7 @@ def plan(
     found = chosen(problem, running, **options)
     if not isinstance(found, Plan):
         raise StrategyError(f"{strategy} returned {type(found).__name__}, not a Plan")
-    return found
+    return problem, found
 
 
 def require_current(current: object, application: Application, network: Network) -> None:
@@ -87,8 +98,8 @@ class Turn(NamedTuple):
     """One application's turn on a shared network."""
 
     plan: Plan
-    network: Network
-    """What it was planned on: what the others left, with their operators counted."""
+    problem: Problem
+    """What it was asked: on what the others left, with their operators counted."""
     left: Network
     """What it leaves to those after it."""
 
@@ -127,7 +138,8 @@ def plan_in_turn(
                 placement = placed.placement if isinstance(placed, Plan) else placed
                 there = Problem(application=applications[other], network=network)
                 around = crowd(there, placement, around)
-        found = plan(application, around, strategy, rates=asked[k], current=running[k], **options)
-        here = Problem(application=application, network=network, rates=asked[k])
-        shared = leave_to_others(here, found.placement, shared)
-        yield Turn(found, around, shared)
+        problem, found = _pose_and_plan(
+            application, around, strategy, asked[k], running[k], options
+        )
+        shared = leave_to_others(problem, found.placement, shared)
+        yield Turn(found, problem, shared)

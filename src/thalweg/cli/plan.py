@@ -98,14 +98,13 @@ def _plan_together(
     format: Format,  # noqa: A002 - the name of the option
 ) -> None:
     """Plan the applications one after the other, each on what those before it leave."""
-    from thalweg.model import Problem
     from thalweg.planning import plan_in_turn
 
     applications = [problem.application for problem in problems]
     with progress("planning"):
         turns = list(plan_in_turn(applications, problems[0].network, strategy, **options))
-        for application, turn in zip(applications, turns, strict=True):
-            _require_honest(turn.plan, Problem(application=application, network=turn.network))
+        for turn in turns:
+            _require_honest(turn.plan, turn.problem)
     plans = [turn.plan for turn in turns]
     if format is Format.JSON:
         print_json({"plans": [found.to_dict() for found in plans]})

@@ -123,8 +123,8 @@ def _unstable(deployment: Deployment, rates: Rates, demand: Demand) -> Iterator[
             operators=(deployment.instance_name(position),),
         )
     a, b = deployment.node[graph.source], deployment.node[graph.target]
-    no_way = np.isinf(net.latency_s(a, b))
-    have_bps = np.where(no_way, 0.0, net.available_bps(a, b))
+    no_way = np.isinf(deployment.edge_latency_s)
+    have_bps = np.where(no_way, 0.0, deployment.edge_available_bps)
     full = (rates.flow_bps >= have_bps) & ((rates.flow_size > 0) | no_way)
     for edge in np.flatnonzero(full).tolist():
         yield Violation(

@@ -15,10 +15,8 @@ from thalweg.model.graph import Floats
 
 def flow_delay_product_bits(deployment: Deployment, rates: Rates) -> Floats:
     """Bandwidth × delay of each edge; nothing on the same node, nothing where nothing flows."""
-    graph, net = deployment.graph, deployment.problem.network
-    a, b = deployment.node[graph.source], deployment.node[graph.target]
     with np.errstate(invalid="ignore"):
-        product = rates.flow_bps * net.latency_s(a, b)
+        product = rates.flow_bps * deployment.edge_latency_s
     return np.where(rates.flow_bps > 0, product, 0.0)
 
 

@@ -61,10 +61,14 @@ def communication_time_s(deployment: Deployment, rates: Rates) -> Floats:
 
     Nothing between two instances on one node.
     """
-    graph, net = deployment.graph, deployment.problem.network
-    a, b = deployment.node[graph.source], deployment.node[graph.target]
+    graph = deployment.graph
+    same_node = deployment.node[graph.source] == deployment.node[graph.target]
     return transfer_time_s(
-        net.available_bps(a, b), net.latency_s(a, b), rates.flow, rates.flow_size, a == b
+        deployment.edge_available_bps,
+        deployment.edge_latency_s,
+        rates.flow,
+        rates.flow_size,
+        same_node,
     )
 
 

@@ -159,7 +159,7 @@ def crossing_delay_s(deployment: Deployment, emission: Floats, model: ResponseMo
     """Formulas (17) and (18): propagation + transmission of one emission; 0 on the same node."""
     graph, net = deployment.graph, deployment.problem.network
     a, b = deployment.node[graph.source], deployment.node[graph.target]
-    available = net.available_bps(a, b) / 8.0
+    available = deployment.edge_available_bps / 8.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         transmission = np.where(emission > 0, emission / available, 0.0)
     model.require_sites(net)
@@ -168,4 +168,4 @@ def crossing_delay_s(deployment: Deployment, emission: Floats, model: ResponseMo
             net.node_site[b] == net.site_index[second]
         )
         transmission = np.where(here, seconds * emission / size_bytes, transmission)
-    return np.where(a == b, 0.0, net.latency_s(a, b) + transmission)
+    return np.where(a == b, 0.0, deployment.edge_latency_s + transmission)

@@ -7,6 +7,7 @@ replica in each of ten thousand sites are judged by the same formulas.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,18 @@ class Deployment:
 
     def __post_init__(self) -> None:
         freeze(self)
+
+    @cached_property
+    def edge_latency_s(self) -> Floats:
+        """One-way latency of each edge; 0 on the same node."""
+        a, b = self.node[self.graph.source], self.node[self.graph.target]
+        return self.problem.network.latency_s(a, b)
+
+    @cached_property
+    def edge_available_bps(self) -> Floats:
+        """What is free on the way of each edge; infinite on the same node."""
+        a, b = self.node[self.graph.source], self.node[self.graph.target]
+        return self.problem.network.available_bps(a, b)
 
     @property
     def size(self) -> int:

@@ -178,7 +178,13 @@ class Network:
 
     def nodes_in_tier(self, tier: Tier) -> npt.NDArray[np.int64]:
         """The nodes of all sites of a tier, ascending."""
-        return np.flatnonzero(self.site_tier[self.node_site] == tier)
+        if tier not in self._tiers:
+            self._tiers[tier] = np.flatnonzero(self.site_tier[self.node_site] == tier)
+        return self._tiers[tier]
+
+    @cached_property
+    def _tiers(self) -> dict[Tier, npt.NDArray[np.int64]]:
+        return {}
 
     def nodes_in_site(self, site: int) -> npt.NDArray[np.int64]:
         """The nodes of a site, ascending."""

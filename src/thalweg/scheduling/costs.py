@@ -48,11 +48,12 @@ class CutCosts:
 
 def cost_cuts(traffic: StreamTraffic, cuts: Cuts, model: ResponseModel | None = None) -> CutCosts:
     """What every cut costs for every stream."""
+    from thalweg.scheduling.compiled.sums import add_up
+
     model = model or ResponseModel()
     net, node = traffic.problem.network, traffic.node
-    members = cuts.members.astype(float)
-    memory = members @ traffic.memory_bytes
-    uplink = cuts.crossing.astype(float) @ traffic.flow_bps
+    memory = add_up(cuts.members, traffic.memory_bytes)
+    uplink = add_up(cuts.crossing, traffic.flow_bps)
     memory_free = net.node_memory_available_bytes[node]
     uplink_free = net.available_bps(node, np.full_like(node, traffic.cloud))
     cpu_free = net.node_cpu_available_ips[node]
@@ -67,13 +68,13 @@ def cost_cuts(traffic: StreamTraffic, cuts: Cuts, model: ResponseModel | None = 
     lan_free = net.node_lan_available_bps[node]
     broken = (
         MEMORY * (memory + base_memory > memory_free * (1 + ROUNDING))
-        + CPU * (members @ load + base_load > cpu_free * (1 + ROUNDING))
+        + CPU * (add_up(cuts.members, load) + base_load > cpu_free * (1 + ROUNDING))
         + UPLINK * (uplink > np.minimum(uplink_free, lan_free) * (1 + ROUNDING))
     )
     if stuck.any():
-        broken += STUCK * (members @ stuck.astype(float) > 0)
+        broken += STUCK * (add_up(cuts.members, stuck.astype(float)) > 0)
     if jammed.any():
-        broken += JAMMED * (cuts.crossing.astype(float) @ jammed.astype(float) > 0)
+        broken += JAMMED * (add_up(cuts.crossing, jammed.astype(float)) > 0)
     return CutCosts(
         memory_bytes=memory,
         uplink_bps=uplink,
@@ -92,11 +93,10 @@ def _cpu_load(traffic: StreamTraffic) -> Floats:
 def _network_usage(
     traffic: StreamTraffic, cuts: Cuts, uplink: Floats, model: ResponseModel
 ) -> Floats:
+    from thalweg.scheduling.compiled.sums import find_largest
+
     net = traffic.problem.network
     born_bps = np.zeros(net.site_count)
     born_bps[traffic.site] = traffic.born_bps
-    largest = np.zeros(uplink.shape)
-    for edge in range(cuts.crossing.shape[1]):
-        crossing = cuts.crossing[:, edge]
-        largest[crossing] = np.maximum(largest[crossing], traffic.emission_bits[edge])
+    largest = find_largest(cuts.crossing, traffic.emission_bits)
     return find_uplinks(net, born_bps, model).at(traffic.site).usage(uplink, largest)

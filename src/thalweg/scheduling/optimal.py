@@ -9,6 +9,7 @@ split the cuts of one stream in two by whether they have some operator on the fo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count
 from time import perf_counter
@@ -41,13 +42,17 @@ Flags = npt.NDArray[np.bool_]
 
 MOST_BOXES = 400
 # Boxes × cuts × streams; beyond, a box takes so long that few must do.
-_MOST_ENTRIES = 4_000_000
+_MOST_ENTRIES = 1_000_000
 # With more cuts × streams what a stream itself adds to the cloud is left out of its bound.
 _MOST_OWN_LOADS = 20_000
+# Numbers of all cuts × streams × operators that are kept at most.
+_MOST_ARRIVALS = 4_000_000
 _MOST_TIGHTENINGS = 4
 _MOST_ROUNDS = 8
 # Two costs closer than this, relatively, are one.
 _ROUNDING = 1e-12
+# The same for a bound by maximum flows.
+_FLOW_ROUNDING = 1e-9
 
 
 @strategy("tsoo-optimal", "the least usage that keeps the limits, with a proven gap")
@@ -147,6 +152,16 @@ class _Tree:
         bound = min((low for low, *_ in boxes), default=self.best_cost)
         return _Answer(self.best, self._gap(min(bound, self.best_cost)))
 
+    @cached_property
+    def _arrivals(self) -> Floats:
+        """When events come up to the cloud at every cut; empty where that is too much to keep."""
+        from thalweg.scheduling.compiled.bounds import all_arrivals
+
+        figures = self.search.figures
+        if self.cost.size * figures.order.size > _MOST_ARRIVALS:
+            return np.empty((0, 0, 0))
+        return all_arrivals(figures)
+
     def _worthwhile(self, bound: float) -> bool:
         return self.best is None or bound < self.best_cost - _ROUNDING * abs(self.best_cost)
 
@@ -161,7 +176,7 @@ class _Tree:
                 uplink_limit_bps=self.search.most_bps,
                 must_fit=np.ones(self.search.choice.size, dtype=bool),
             ).value
-        if best - bound <= _ROUNDING * abs(best):
+        if best - bound <= (_ROUNDING if self.table.cuts.complete else _FLOW_ROUNDING) * abs(best):
             return 0.0
         return (best - bound) / bound if bound > 0 else None
 
@@ -196,7 +211,14 @@ class _Tree:
                 return None
             certain = find_certain(search.figures, allowed)
             latency = least_latencies(
-                search.figures, self._lightest, allowed, certain, search.load, own
+                search.figures,
+                self._lightest,
+                self._arrivals,
+                allowed,
+                certain,
+                search.load,
+                search.most_s,
+                own,
             )
             within = allowed & (latency <= search.most_s)
             if np.array_equal(within, allowed):

@@ -108,13 +108,31 @@ def count_changes(application: Application, before: Placement | None, after: Pla
 
     A part that runs on another node than before counts as stopped and started.
     """
-    old = set() if before is None else _running(application, before)
+    old = frozenset() if before is None else _running(application, before)
     new = _running(application, after)
     return Changes(started=len(new - old), stopped=len(old - new))
 
 
-def _running(application: Application, placement: Placement) -> set[Part]:
-    return {p for p in rewrite(application, placement).parts if p.kind != "source"}
+def _running(
+    application: Application, placement: Placement
+) -> frozenset[tuple[str, str | None, str, str]]:
+    """Operators and unions with their origin and node; what `rewrite` names, without the graph."""
+    copies = _copies(placement)
+    sources = {o.name for o in application.operators if o.kind == "source"}
+    running = [
+        (operator, origin, node, "")
+        for operator, nodes in copies.items()
+        if operator not in sources
+        for origin, node in nodes.items()
+    ]
+    for stream in application.streams:
+        receivers = copies.get(stream.target, {})
+        # Only the copy for all gets a stream from several: a replica has the senders of its site.
+        senders = sum(origin not in receivers for origin in copies.get(stream.source, {}))
+        senders += None in receivers and None in copies.get(stream.source, {})
+        if None in receivers and senders > 1:
+            running.append((stream.target, None, receivers[None], stream.source))
+    return frozenset(running)
 
 
 def _copies(placement: Placement) -> dict[str, dict[str | None, str]]:

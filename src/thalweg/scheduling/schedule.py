@@ -24,6 +24,10 @@ Choice = npt.NDArray[np.int64]
 """The chosen cut of every stream, by index."""
 
 
+# Strategies that are chained or compared are asked about one problem after the other.
+_last: list[Table] = []
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Everything a scheduling strategy decides on: streams, cuts, and what each cut costs."""
@@ -38,12 +42,16 @@ class Table:
         Of an application with more cuts than can be listed it has the best ones, and says so
         (`cuts.complete`).
         """
+        if _last and _last[0].problem is problem:
+            return _last[0]
         traffic = measure_streams(problem)
         try:
-            return cls(traffic, list_cuts(problem.application))
+            table = cls(traffic, list_cuts(problem.application))
         except TooManyCuts:
             # The front of memory and uplink, and what is best for each stream by itself.
-            return cls(traffic, usage_bound(traffic, sweep_front(traffic)).cuts)
+            table = cls(traffic, usage_bound(traffic, sweep_front(traffic)).cuts)
+        _last[:] = [table]
+        return table
 
     @property
     def problem(self) -> Problem:

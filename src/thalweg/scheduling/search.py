@@ -162,12 +162,13 @@ class Search:
         Ties: the lower stream, then the lower cut.
         """
         now = cost[self.choice, self._streams]
-        saved = np.where(self.table.costs.fits, now - cost, -np.inf)
+        saved = now - cost
         # Less than this is rounding.
-        stream, cut = np.nonzero((saved > 1e-12 * np.abs(now)).T)
-        if not stream.size:
+        worth = np.flatnonzero(self.table.costs.fits & (saved > 1e-12 * np.abs(now)))
+        if not worth.size:
             return
-        order = np.lexsort((cut, stream, -saved[cut, stream]))
+        cut, stream = np.divmod(worth, saved.shape[1])
+        order = np.lexsort((cut, stream, -saved.ravel()[worth]))
         self.take(cut[order], stream[order])
 
     def take(self, cut: Choice, stream: Choice) -> None:

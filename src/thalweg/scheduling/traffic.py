@@ -49,6 +49,8 @@ def measure_streams(problem: Problem, model: ResponseModel | None = None) -> Str
 
     Raises `InvalidInput` unless sources are born in fogs and one cloud node can run every sink.
     """
+    from thalweg.scheduling.compiled.following import follow_streams
+
     model = model or ResponseModel()
     cloud = _require_fog_and_cloud(problem)
     app, births = problem.application, problem.births
@@ -58,33 +60,22 @@ def measure_streams(problem: Problem, model: ResponseModel | None = None) -> Str
     node = np.empty(site.size, dtype=np.int32)
     node[stream] = births.node
     shape = (len(app.operators), site.size)
-    events_in, bytes_in, size = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    events_in, size = np.zeros(shape), np.zeros(shape)
     events_in[births.operator, stream] = births.rate
     size[columns.is_source] = columns.event_size[columns.is_source, None]
-    bytes_in[columns.is_source] = events_in[columns.is_source] * size[columns.is_source]
-    flow_events, flow_bytes = np.zeros((2, len(app.streams), site.size))
-    emission = np.zeros((len(app.streams), site.size))
-    sizes_arriving, senders = np.zeros(shape), np.bincount(graph.target, minlength=shape[0])
-    for x in graph.order.tolist():
-        selectivity, compression = columns.selectivity[x], columns.compression[x]
-        period = model.source_period_s
-        if columns.is_source[x]:
-            selectivity = compression = 1.0
-        else:
-            plain = sizes_arriving[x] / senders[x]
-            size[x] = np.divide(bytes_in[x], events_in[x], out=plain, where=events_in[x] > 0)
-            period = columns.window_slide_s[x]
-        for edge in np.flatnonzero(graph.source == x).tolist():
-            share = selectivity * app.probability[edge]
-            flow_events[edge] = events_in[x] * share
-            flow_bytes[edge] = bytes_in[x] * share * compression
-            # Without a time window one emission is what a full count window, or one event, gives.
-            batch = max(columns.window_events[x], 1.0) * share * size[x] * compression
-            emission[edge] = flow_bytes[edge] * period if period > 0 else batch * (events_in[x] > 0)
-            y = int(graph.target[edge])
-            events_in[y] += flow_events[edge]
-            bytes_in[y] += flow_bytes[edge]
-            sizes_arriving[y] += size[x] * compression
+    bytes_in, flow_bytes, emission = follow_streams(
+        graph.order.astype(np.int64),
+        graph.source.astype(np.int64),
+        graph.target.astype(np.int64),
+        columns.is_source,
+        columns.selectivity,
+        columns.compression,
+        app.probability,
+        np.where(columns.is_source, model.source_period_s, columns.window_slide_s),
+        columns.window_events,
+        events_in,
+        size,
+    )
     window = columns.window_length_s[:, None] * bytes_in + columns.window_events[:, None] * size
     born = bytes_in[columns.is_source].sum(axis=0) * 8.0
     return StreamTraffic(

@@ -1,0 +1,64 @@
+"""Events of all streams followed from the sources through every operator and edge."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from thalweg.scheduling.compiled.latency import Flags, Floats, Integers
+
+
+@njit(cache=True)
+def follow_streams(
+    order: Integers,
+    source: Integers,
+    target: Integers,
+    is_source: Flags,
+    selectivity: Floats,
+    compression: Floats,
+    probability: Floats,
+    period_s: Floats,
+    batch: Floats,
+    events: Floats,
+    size: Floats,
+) -> tuple[Floats, Floats, Floats]:
+    """Bytes/s into every operator, bytes/s on every edge, and bytes of one emission on it.
+
+    `events` and `size` (operators × streams) hold what is born in the sources and are filled in
+    for the others. The size of events that come in is the mean over what arrives, by rate; where
+    nothing arrives, the plain mean.
+    """
+    operators, streams = events.shape
+    bytes_in, plain = np.zeros((operators, streams)), np.zeros((operators, streams))
+    flow, emission = np.zeros((source.size, streams)), np.zeros((source.size, streams))
+    senders = np.zeros(operators)
+    for edge in range(source.size):
+        senders[target[edge]] += 1.0
+    for x in order:
+        share, shrink = selectivity[x], compression[x]
+        if is_source[x]:
+            share = shrink = 1.0
+        for stream in range(streams):
+            if is_source[x]:
+                bytes_in[x, stream] = events[x, stream] * size[x, stream]
+            elif events[x, stream] > 0.0:
+                size[x, stream] = bytes_in[x, stream] / events[x, stream]
+            else:
+                size[x, stream] = plain[x, stream] / senders[x]
+        for edge in range(source.size):
+            if source[edge] != x:
+                continue
+            y = target[edge]
+            passed = share * probability[edge]
+            for stream in range(streams):
+                moved = bytes_in[x, stream] * passed * shrink
+                flow[edge, stream] = moved
+                events[y, stream] += events[x, stream] * passed
+                bytes_in[y, stream] += moved
+                plain[y, stream] += size[x, stream] * shrink
+                # Without a time window an emission is that of a full count window, or one event.
+                if period_s[x] > 0.0:
+                    emission[edge, stream] = moved * period_s[x]
+                elif events[x, stream] > 0.0:
+                    emission[edge, stream] = max(batch[x], 1.0) * passed * size[x, stream] * shrink
+    return bytes_in, flow, emission
