@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -134,12 +135,7 @@ class Uplinks:
 
 def find_uplinks(network: Network, born_bps: Floats, model: ResponseModel) -> Uplinks:
     """The uplinks of all sites below the cloud; `born_bps` is the raw data born in each site."""
-    below = network.site_tier != Tier.CLOUD
-    site = np.flatnonzero(below & (network.nearest_cloud >= 0))
-    cloud = network.nearest_cloud[site]
-    capacity = network.wan.bandwidth_bps(site, cloud)
-    available = network.wan.available_bps(site, cloud)
-    propagation = network.wan.latency_s(site, cloud)
+    site, capacity, available, propagation = _ways_up(network)
     waiting = _over(born_bps[site] * model.source_period_s, available)
     return Uplinks(
         site=site,
@@ -149,6 +145,27 @@ def find_uplinks(network: Network, born_bps: Floats, model: ResponseModel) -> Up
         slowest_s=float((propagation + waiting).max(initial=0.0)),
         total_bps=float(capacity[np.isfinite(capacity)].sum()),
     )
+
+
+# A network is asked for every placement that is weighed on it.
+_WAYS: WeakKeyDictionary[Network, tuple[npt.NDArray[np.int64], Floats, Floats, Floats]] = (
+    WeakKeyDictionary()
+)
+
+
+def _ways_up(network: Network) -> tuple[npt.NDArray[np.int64], Floats, Floats, Floats]:
+    """Sites below the cloud, and capacity, free bandwidth and delay of their ways up."""
+    if network not in _WAYS:
+        below = network.site_tier != Tier.CLOUD
+        site = np.flatnonzero(below & (network.nearest_cloud >= 0))
+        cloud = network.nearest_cloud[site]
+        _WAYS[network] = (
+            site,
+            network.wan.bandwidth_bps(site, cloud),
+            network.wan.available_bps(site, cloud),
+            network.wan.latency_s(site, cloud),
+        )
+    return _WAYS[network]
 
 
 def memory_usage(

@@ -71,8 +71,11 @@ class TreeWan:
     ) -> Floats:
         """Fold the figures of the links on the way from a to b: added up, or the smallest."""
         left, right = (np.array(x, dtype=np.int64) for x in np.broadcast_arrays(a, b))
-        total = np.full(left.shape, start)
         fold = np.add if add else np.minimum
+        if np.array_equal(self.parent[left], right):
+            # One link up everywhere, the usual question in a star.
+            return np.asarray(fold(start, up[left]))
+        total = np.full(left.shape, start)
         while (left != right).any():
             climb_left, climb_right = self._steps(left, right)
             neutral = 0.0 if add else np.inf

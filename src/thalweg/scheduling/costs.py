@@ -8,6 +8,7 @@ stream, added up; `thalweg.estimate.usage` gives the same for the deployment as 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,15 @@ class CutCosts:
 
     def __post_init__(self) -> None:
         freeze(self)
+
+    @cached_property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """What to choose from: cuts that fit, or, for a stream that has none, what its fog can run.
+
+        Its uplink is too small for every cut then, and some cuts are still worse than others.
+        """
+        runs = (self.broken & (MEMORY | CPU | STUCK)) == 0
+        return np.where(self.fits.any(axis=0), self.fits, runs)
 
 
 def cost_cuts(traffic: StreamTraffic, cuts: Cuts, model: ResponseModel | None = None) -> CutCosts:

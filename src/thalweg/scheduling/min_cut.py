@@ -47,6 +47,10 @@ def ru_min_cut(problem: Problem, current: Placement | None = None) -> Plan:
 
 
 def cheapest(table: Table, cost: Floats) -> Choice:
-    """The cut of least cost for every stream among those that fit; the empty one if none does."""
-    choice: Choice = np.where(table.costs.fits, cost, np.inf).argmin(axis=0)
+    """The cut of least cost for every stream among those that fit.
+
+    Where none does, among those that the fog can run though the uplink is too small; the empty one
+    where there is none of these either.
+    """
+    choice: Choice = np.where(table.costs.usable, cost, np.inf).argmin(axis=0)
     return choice

@@ -301,7 +301,7 @@ class _Tree:
             schedule_afresh(table, self.cost)[0].choice,
             cheapest(table, table.costs.network_usage),
             cheapest(table, self.cost),
-            np.where(table.costs.fits, table.cuts.sizes[:, None], -1).argmax(axis=0),
+            np.where(table.costs.usable, table.cuts.sizes[:, None], -1).argmax(axis=0),
             in_cloud,
             interplay(table),
             keep_within_bounds(table, in_cloud),

@@ -147,7 +147,7 @@ class Search:
             self.onward_s,
             self.arrival_s,
             self.table.costs.uplink_bps,
-            self.table.costs.fits,
+            self.table.costs.usable,
             steps_of(self.table.cuts, self.table.problem.application.graph, down=down),
             down,
             self.most_s,

@@ -41,7 +41,7 @@ def trcs(problem: Problem, current: Placement | None = None) -> Plan:
 def keep_within_bounds(table: Table, choice: Choice) -> Choice:
     """The cuts after the least moves that keep the limits, as far as they can be kept."""
     search = Search(table, choice)
-    _leave_full_fogs(search)
+    _mend_fogs(search)
     if not search.uplink_fits:
         _move_down(search)
     elif search.uplink_bps < table.problem.application.limits.uplink_least_bps:
@@ -51,18 +51,21 @@ def keep_within_bounds(table: Table, choice: Choice) -> Choice:
     return search.choice
 
 
-def _leave_full_fogs(search: Search) -> None:
-    """From fogs that are too full, as much as must go: the least uplink within what runs there."""
+def _mend_fogs(search: Search) -> None:
+    """Where a cut does not fit: less on the fog if that helps, else as little more as does.
+
+    Less is what sends least, more is what takes least memory.
+    """
     full = np.flatnonzero(search.overfull)
     if not full.size:
         return
     costs = search.table.costs
-    within = (
-        compare_cuts(search.table.cuts, search.choice[full], beyond=False) & costs.fits[:, full]
-    )
-    uplink = np.where(within, costs.uplink_bps[:, full], np.inf)
-    choice = search.choice.copy()
-    choice[full] = np.where(within.any(axis=0), uplink.argmin(axis=0), choice[full])
+    usable, choice = costs.usable[:, full], search.choice.copy()
+    less = compare_cuts(search.table.cuts, choice[full], beyond=False) & costs.fits[:, full]
+    sent = np.where(less, costs.uplink_bps[:, full], np.inf).argmin(axis=0)
+    taken = np.where(usable, costs.memory_bytes[:, full], np.inf).argmin(axis=0)
+    mended = np.where(less.any(axis=0), sent, taken)
+    choice[full] = np.where(usable.any(axis=0), mended, choice[full])
     search.choose(choice)
 
 

@@ -20,7 +20,7 @@ BASELINES = ("tsoo", "atsoo", "trcs")
 RELATED = ("tsoo", "atsoo", "fog-only", "fc-interplay")
 """Experiment 2: section 7.2; the cloud has the same machine as the fogs."""
 OURS = "tsoo-optimal"
-MOST_BOXES = 100
+MOST_BOXES = 50
 """How far `tsoo-optimal` searches: a few of its answers are not proven then."""
 
 COLUMNS = pa.schema(
