@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thalweg.estimate.demand import estimate_demand
-from thalweg.estimate.rates import estimate_rates
+from thalweg.estimate.evaluate import evaluate
 from thalweg.model.deployment import Deployment, deploy
 from thalweg.model.figures import less
 from thalweg.model.graph import Index
@@ -19,9 +18,8 @@ def leave_to_others(problem: Problem, placement: Placement, network: Network) ->
 
     `network` is the one to take from: that of the problem, or one that others have taken from.
     """
-    deployment = deploy(problem, placement)
-    rates = estimate_rates(deployment)
-    demand = estimate_demand(deployment, rates)
+    found = evaluate(problem, placement)
+    deployment, rates, demand = found.deployment, found.rates, found.demand
     node, graph = deployment.node, deployment.graph
     a, b = node[graph.source], node[graph.target]
     apart = a != b

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,12 @@ from thalweg.model.problem import Problem
 from thalweg.scheduling.closure import sweep_front
 from thalweg.scheduling.costs import CutCosts, cost_cuts
 from thalweg.scheduling.cuts import Cuts, TooManyCuts, list_cuts
+from thalweg.scheduling.figures import figures_of
 from thalweg.scheduling.traffic import StreamTraffic, measure_streams
 from thalweg.scheduling.usage_bound import usage_bound
+
+if TYPE_CHECKING:
+    from thalweg.scheduling.compiled.latency import Figures
 
 Choice = npt.NDArray[np.int64]
 """The chosen cut of every stream, by index."""
@@ -77,6 +82,11 @@ class Table:
         with np.errstate(divide="ignore", invalid="ignore"):
             sending = np.where(traffic.emission_bits > 0, traffic.emission_bits / free_bps, 0.0)
         return net.latency_s(traffic.node, cloud) + sending
+
+    @cached_property
+    def figures(self) -> Figures:
+        """What the compiled loops read."""
+        return figures_of(self.traffic, self.cuts, self.crossing_s)
 
     def choice_of(self, placement: Placement) -> Choice | None:
         """The cuts that a placement has; None where it is no cut of every stream."""
