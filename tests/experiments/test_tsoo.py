@@ -89,7 +89,7 @@ def test_no_strategy_beats_the_optimum_on_the_same_problem():
     for strategy in ("tsoo", "atsoo", "fog-only"):
         point = {"experiment": 2, "seed": 5, "strategy": strategy, "repetitions": 1}
         for row in run_point(point):
-            if row["feasible"]:
+            if row["feasible"] and row["compared"]:
                 assert row["least_usage"] <= row["usage"] * (1 + 1e-9)
 
 
@@ -110,6 +110,7 @@ def rows_with(value):
                     "started": 1,
                     "stopped": 1,
                     "least_usage": 1.0,
+                    "compared": True,
                 }
                 rows.append({**row, **value(row)})
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}

@@ -23,6 +23,9 @@ OURS = "tsoo-optimal"
 MOST_BOXES = 50
 """How far `tsoo-optimal` searches: a few of its answers are not proven then."""
 
+COMPARED_EVERY = 3
+"""At every third step `tsoo-optimal` is asked the same, for comparison."""
+
 COLUMNS = pa.schema(
     [
         ("step", pa.int64()),
@@ -40,6 +43,7 @@ COLUMNS = pa.schema(
         ("seconds", pa.float64()),
         ("fog_memory_share", pa.float64()),
         ("uplink_share", pa.float64()),
+        ("compared", pa.bool_()),
         # The usage of tsoo-optimal on the very same problem; null where it finds none.
         ("least_usage", pa.float64()),
     ]
@@ -103,8 +107,9 @@ def _row(
         network.node_site[fogs], np.full(int(fogs.sum()), network.site_count - 1)
     )
     best: float | None = plan.estimate.usage if plan.feasible else None
+    compared = plan.strategy == OURS or step % COMPARED_EVERY == 0
     if plan.strategy != OURS:
-        best = least_usage(turn.problem, most_boxes=MOST_BOXES)
+        best = least_usage(turn.problem, most_boxes=MOST_BOXES) if compared else None
     return {
         "step": step,
         "level": int(setting.level[step]),
@@ -121,5 +126,6 @@ def _row(
         "seconds": plan.seconds,
         "fog_memory_share": float(taken.sum() / network.node_memory_bytes[fogs].sum()),
         "uplink_share": plan.estimate.uplink_bps / float(uplinks.sum()),
+        "compared": compared,
         "least_usage": best,
     }
