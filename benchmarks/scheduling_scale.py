@@ -17,7 +17,7 @@ from benchmarks.measure import timed
 from benchmarks.runner import REGISTER, Benchmark, Result, Row, Settings
 from thalweg.model import Limits, Plan
 from thalweg.scenarios import device_rates, fog_cloud, taxi_demand
-from thalweg.scenarios.taxi import LIMITS
+from thalweg.scenarios.taxi import LIMITS, TaxiFigures
 from thalweg.strategy import find_strategy
 
 STRATEGIES = (
@@ -54,6 +54,7 @@ def run(settings: Settings) -> Result:
             plans, times = _decide(name, problems)
             seconds[name, fogs] = median(times)
             rows += _rows(name, fogs, plans, times)
+        rows += _measure_binding(fogs, settings)
     for name in STRATEGIES:
         slope = _exponent(sizes, [seconds[name, fogs] for fogs in sizes])
         rows.append(
@@ -154,6 +155,59 @@ def _rows(name: str, fogs: int, plans: list[Plan], times: list[float]) -> list[R
             )
         )
     return rows
+
+
+def _measure_binding(fogs: int, settings: Settings) -> list[Row]:
+    """The same where fog memory is dear and the limit of the uplink has to be fought for."""
+    problems = _binding_problems(fogs)
+    rows = []
+    for name in ("tsoo", "tsoo-optimal"):
+        settings.tell(f"{name} on {fogs:,} fogs, where the limit binds")
+        strategy = find_strategy(name)
+        strategy(problems[0])
+        answers = [timed(lambda problem=problem: strategy(problem)) for problem in problems]
+        at = {"strategy": name, "fogs": fogs}
+        feasible = sum(plan.feasible for plan, _ in answers)
+        rows.append(
+            Row(
+                measure="a decision where the limit of the uplink binds",
+                value=median(seconds for _, seconds in answers),
+                unit="s",
+                target=LARGE_TARGETS_S[name] if fogs == LARGE else None,
+                at=at,
+                note=f"median of {len(answers)}; {feasible} feasible",
+            )
+        )
+        gaps = [plan.gap for plan, _ in answers if plan.gap is not None]
+        if gaps:
+            rows.append(
+                Row(
+                    measure="largest proven gap where the limit binds",
+                    value=max(gaps),
+                    target=GAP_TARGET if fogs == LARGE else None,
+                    at=at,
+                )
+            )
+    return rows
+
+
+def _binding_problems(fogs: int) -> list[tw.Problem]:
+    """Limits between what the cheapest cuts send and the least that can be sent."""
+    scale = fogs / 2
+    network = fog_cloud(fogs, seed=0, cloud_mips=35_900.0 * scale, cloud_memory_bytes=12e9 * scale)
+    figures = TaxiFigures(selectivity=(0.6, 1.1), cost=(20.0, 60.0), share=0.45, mi_per_mb=0.02)
+    rates = device_rates(fogs, 800 * fogs, np.random.default_rng(1), share=0.45)
+
+    def pose(uplink_bps: float) -> tw.Problem:
+        limits = Limits(response_time_s=LIMITS.response_time_s, uplink_bps=uplink_bps)
+        application = taxi_demand(figures=figures, limits=limits)
+        return tw.Problem(application=application, network=network, rates=rates)
+
+    most, least = (
+        find_strategy(name)(pose(1e18)).estimate.uplink_bps
+        for name in ("ru-min-cut", "data-min-cut")
+    )
+    return [pose(least + share * (most - least)) for share in (0.75, 0.5, 0.25)]
 
 
 def _exponent(sizes: tuple[int, ...], seconds: list[float]) -> float:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 if TYPE_CHECKING:
     from thalweg.model import Application, Network, Problem, Workload
+
+# What `thalweg.plan` takes besides options of the strategy.
+_ARGUMENTS = frozenset(("application", "network", "strategy", "rates", "current"))
 
 ApplicationArgument = Annotated[
     Path, typer.Argument(metavar="APP", help="Application file (YAML or JSON).")
@@ -76,3 +80,24 @@ def pose(application: Path, app: Application, net: Network) -> Problem:
         return Problem(application=app, network=net)
     except InvalidInput as error:
         raise find_lines(error, application) from None
+
+
+def read_options(pairs: list[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs; a value is read as JSON where it is JSON, else as text."""
+    from thalweg.errors import Defects
+
+    defects = Defects()
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        name = name.replace("-", "_")
+        defects.require(bool(equals and name), "--option", pair, "NAME=VALUE")
+        taken = name in _ARGUMENTS or name in options
+        rule = "the name of an option of the strategy, once"
+        defects.require(not taken, "--option", pair, rule)
+        try:
+            options[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            options[name] = value
+    defects.raise_if_any()
+    return options

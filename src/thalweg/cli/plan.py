@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem
+from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem, read_options
 from thalweg.cli.output import Format, FormatOption, print_json, print_plan, progress, say
 from thalweg.planning import DEFAULT_STRATEGY
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from thalweg.model import Plan, Problem
 
 NOT_FEASIBLE = 3
-# What `thalweg.plan` takes besides options of the strategy.
-_ARGUMENTS = frozenset(("application", "network", "strategy", "rates", "current"))
 
 
 def plan(
@@ -65,7 +62,7 @@ def plan(
             defects.require(current is None, "--current", str(current), rule)
             defects.require(output is None, "--output", str(output), rule)
         running = defects.attempt("", lambda: None if current is None else load_plan(current))
-        options = defects.attempt("", lambda: _read_options(option or [])) or {}
+        options = defects.attempt("", lambda: read_options(option or [])) or {}
         if defects.attempt("", lambda: find_strategy(strategy)) is not None:
             defects.attempt("", lambda: require_options(strategy, options))
         if output is not None:
@@ -113,27 +110,6 @@ def _plan_together(
             print_plan(found)
     if not all(found.feasible for found in plans):
         raise typer.Exit(NOT_FEASIBLE)
-
-
-def _read_options(pairs: list[str]) -> dict[str, Any]:
-    """NAME=VALUE pairs; a value is read as JSON where it is JSON, else as text."""
-    from thalweg.errors import Defects
-
-    defects = Defects()
-    options: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        name = name.replace("-", "_")
-        defects.require(bool(equals and name), "--option", pair, "NAME=VALUE")
-        taken = name in _ARGUMENTS or name in options
-        rule = "the name of an option of the strategy, once"
-        defects.require(not taken, "--option", pair, rule)
-        try:
-            options[name] = json.loads(value)
-        except (ValueError, RecursionError):
-            options[name] = value
-    defects.raise_if_any()
-    return options
 
 
 def _require_honest(found: Plan, problem: Problem) -> None:

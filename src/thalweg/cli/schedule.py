@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_case
+from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_case, read_options
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, say
-from thalweg.cli.plan import _read_options
 
 if TYPE_CHECKING:
     from thalweg.adapt import Forecaster, Replay, Trigger
@@ -83,7 +82,7 @@ def schedule(
     defects = Defects()
     with progress("loading"):
         case = defects.attempt("", lambda: load_case(application, network, workload))
-        options = defects.attempt("", lambda: _read_options(option or [])) or {}
+        options = defects.attempt("", lambda: read_options(option or [])) or {}
         if defects.attempt("", lambda: find_strategy(strategy)) is not None:
             defects.attempt("", lambda: require_options(strategy, options))
         chosen = defects.attempt("", lambda: _trigger(trigger, usage_most, patience, rest))

@@ -18,6 +18,8 @@ from thalweg.scheduling.schedule import Choice
 Flags = npt.NDArray[np.bool_]
 
 MOST_STATES = 20_000
+# States tried over all streams; beyond, the bound is close enough for so many streams.
+_MOST_TRIED = 400_000
 # Bounds and sums are compared with this relative allowance for rounding.
 _ROUNDING = 1e-12
 
@@ -140,8 +142,12 @@ def _search_states(
     tolerance = _ROUNDING * max(abs(capacity), 1e-300)
     # A little more than the gap: a sum of reduced costs must not be cut off by its rounding.
     limit = 1.0001 * slack
+    tried = 0
     for k, stream in enumerate(several.tolist()):
         rows = np.flatnonzero(open_rows[:, stream])
+        tried += rows.size * w.size
+        if tried > _MOST_TRIED:
+            raise _TooManyStates
         new_w = (w[:, None] + weight[rows, stream]).ravel()
         new_v = (v[:, None] + cost[rows, stream]).ravel()
         new_r = (r[:, None] + reduced[rows, stream]).ravel()

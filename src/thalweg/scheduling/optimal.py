@@ -51,6 +51,8 @@ _MOST_TIGHTENINGS = 4
 _MOST_ROUNDS = 8
 # Two costs closer than this, relatively, are one.
 _ROUNDING = 1e-12
+# On tables so large that a stream's own load is left out, an answer so close ends the search.
+_LARGE_GAP = 1e-4
 # The same for a bound by maximum flows.
 _FLOW_ROUNDING = 1e-9
 
@@ -128,6 +130,7 @@ class _Tree:
         self.best: Choice | None = None
         self.best_cost = np.inf
         self._lightest = _with_least_work(self.search)
+        self._enough = _ROUNDING if cost.size <= _MOST_OWN_LOADS else _LARGE_GAP
 
     def solve(self, most_boxes: int) -> _Answer | None:
         """The best choice within so many boxes; None where there is none, or none was found."""
@@ -137,10 +140,10 @@ class _Tree:
         made, number = 0, count(1)
         most = max(min(most_boxes, _MOST_ENTRIES // max(self.cost.size, 1)), 1)
         while boxes and made < most:
-            bound, _, allowed = heappop(boxes)
+            bound, _, allowed = boxes[0]
             if not self._worthwhile(bound):
-                boxes = []
                 break
+            heappop(boxes)
             made += 1
             for low, part in self._open(allowed, root=made == 1):
                 heappush(boxes, (low, next(number), part))
@@ -163,7 +166,8 @@ class _Tree:
         return all_arrivals(figures)
 
     def _worthwhile(self, bound: float) -> bool:
-        return self.best is None or bound < self.best_cost - _ROUNDING * abs(self.best_cost)
+        """Whether a box with this bound can still hold something better."""
+        return self.best is None or bound < self.best_cost - self._enough * abs(self.best_cost)
 
     def _gap(self, bound: float) -> float | None:
         """(Best − bound) / bound; None where nothing is known about the bound."""
@@ -190,7 +194,7 @@ class _Tree:
             return []
         bound = packing.bound + self._shared_bound(tight)
         if not self._worthwhile(bound):
-            return []
+            return [(bound, tight)]
         exact = self._offer(packing.choice) and packing.proven
         if exact and self._shared_cost(packing.choice) <= self._shared_bound(tight):
             return []
