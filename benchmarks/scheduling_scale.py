@@ -7,6 +7,7 @@ each fog at every size.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -165,7 +166,7 @@ def _measure_binding(fogs: int, settings: Settings) -> list[Row]:
         settings.tell(f"{name} on {fogs:,} fogs, where the limit binds")
         strategy = find_strategy(name)
         strategy(problems[0])
-        answers = [timed(lambda problem=problem: strategy(problem)) for problem in problems]
+        answers = [timed(partial(strategy, problem)) for problem in problems]
         at = {"strategy": name, "fogs": fogs}
         feasible = sum(plan.feasible for plan, _ in answers)
         rows.append(
