@@ -323,7 +323,7 @@ def table_of(**changes: Any) -> pa.Table:
         {"source": pa.array(["rides", "rides"]).dictionary_encode()},
         {"site": pa.chunked_array([["f0"], ["f0"]])},
     ],
-    ids=str,
+    ids=lambda value: "+".join(value),
 )
 def test_parquet_files_of_other_programs_are_read(changes: dict[str, Any], tmp_path: Path) -> None:
     pq.write_table(table_of(**changes), tmp_path / "day.parquet", row_group_size=1)
@@ -343,7 +343,7 @@ def test_parquet_files_of_other_programs_are_read(changes: dict[str, Any], tmp_p
         ({"site": pa.array([None, "f0"])}, ["site[0]"]),
         ({"site": pa.array(["f0", "f 0"]), "time_s": pa.array([0, -1])}, ["time_s[1]", "site[1]"]),
     ],
-    ids=str,
+    ids=lambda value: "+".join(value),
 )
 def test_a_bad_parquet_file_is_told_column_and_row(
     changes: dict[str, Any], paths: list[str], tmp_path: Path
