@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thalweg.errors import Defects, StrategyError
@@ -128,6 +129,8 @@ def plan_in_turn(
         defects.require(len(given) == count, name, len(given), f"{count}, one for each application")
     names = [getattr(app, "name", None) for app in applications]
     defects.require(len(set(names)) == count, "applications", names, "a name of its own for each")
+    for k, placed in enumerate(running[:count]):
+        defects.attempt(f"[{k}]", partial(require_current, placed, applications[k], network))
     defects.raise_if_any()
     shared = network
     for k, application in enumerate(applications):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from thalweg.check import check
 from thalweg.errors import InvalidInput, StrategyError
 from thalweg.estimate.evaluate import evaluate
 from thalweg.files.plan_reader import read_plan
+from thalweg.model import Application, Link, Node, Pin, Site, build_network
 from thalweg.model.network import Network
 from thalweg.model.plan import Plan, Violation
 from thalweg.model.problem import Problem
@@ -54,6 +55,30 @@ def conformance_problems(seed: int = 0) -> Iterator[Problem]:
     yield Problem(application=scenarios.taxi_fares(seed=seed), network=full)
     silent = {("rides", site): 0.0 for site in fogs.site_names if site.startswith("fog")}
     yield Problem(application=scenarios.taxi_fares(seed=seed), network=fogs, rates=silent)
+    yield _devices_below_fogs(seed)
+
+
+def _devices_below_fogs(seed: int) -> Problem:
+    """Two fogs with two edge sites each, where the rides are born."""
+    vm = Node(name="vm", cpu_ips=35.9e9, memory_bytes=12e9)
+    sites, links = [Site(name="cloud", tier="cloud", nodes=(vm,))], []
+    for fog in ("fog-0", "fog-1"):
+        box = Node(name="box", cpu_ips=4e9, memory_bytes=2e9)
+        sites.append(Site(name=fog, tier="fog", parent="cloud", nodes=(box,)))
+        links.append(Link(a=fog, b="cloud", latency_s=0.1, bandwidth_bps=200e6))
+        for edge in (f"{fog}-a", f"{fog}-b"):
+            pole = Node(name="pole", cpu_ips=5e8, memory_bytes=5e7)
+            sites.append(Site(name=edge, tier="edge", parent=fog, nodes=(pole,)))
+            links.append(Link(a=edge, b=fog, latency_s=0.01, bandwidth_bps=50e6))
+    fares = scenarios.taxi_fares(seed=seed)
+    operators = [
+        replace(o, pin=Pin(tier="edge"), rate=20_000.0) if o.kind == "source" else o
+        for o in fares.operators
+    ]
+    application = Application(
+        name="taxi-edge", operators=operators, streams=fares.streams, limits=fares.limits
+    )
+    return Problem(application=application, network=build_network("areas", sites, links))
 
 
 def check_strategy(

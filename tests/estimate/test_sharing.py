@@ -67,3 +67,9 @@ def test_wrong_lists_are_told():
     with pytest.raises(tw.InvalidInput) as told:
         plan_all([taxi_fares(), taxi_fares()], net, "tsoo", rates=[None])
     assert {d.path for d in told.value.defects} == {"rates", "applications"}
+
+
+def test_what_runs_now_is_checked_for_all_applications_first():
+    net = fog_cloud(2)
+    with pytest.raises(tw.InvalidInput, match="a Plan, a Placement or None"):
+        plan_all([taxi_fares(), taxi_demand()], net, "tsoo", current=[None, "x"])

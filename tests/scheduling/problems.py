@@ -19,6 +19,20 @@ def random_fog_problem(seed: int, *, fogs: int = 3, transforms: int = 5) -> tw.P
             streams.add((f"o{upstream}", f"o{k}"))
     if transforms > 1 and rng.random() < 0.3:
         streams.add(("source", f"o{transforms - 1}"))
+    # A second source, born in the first fog alone or everywhere, with events of another size.
+    second = []
+    if rng.random() < 0.4:
+        streams.add(("second", f"o{int(rng.integers(transforms))}"))
+        pin = tw.Pin(site="fog-0") if rng.random() < 0.5 else tw.Pin(tier="fog")
+        second = [
+            tw.Operator(
+                name="second",
+                kind="source",
+                rate=float(rng.choice([300.0, 5_000.0])),
+                event_size=float(rng.choice([20.0, 2_000.0])),
+                pin=pin,
+            )
+        ]
     ends = {a for a, _ in streams}
     streams |= {(name, "sink") for name in names if name not in ends}
     windows = [None, CountWindow(int(rng.integers(1, 50))), tw.TimeWindow(1.0, 0.5)]
@@ -26,10 +40,12 @@ def random_fog_problem(seed: int, *, fogs: int = 3, transforms: int = 5) -> tw.P
         tw.Operator(
             name="source",
             kind="source",
-            rate=float(rng.choice([0.0, 500.0, 20_000.0])),
+            # Where nothing flows, sizes are means of what is not there: mixed ones are left out.
+            rate=float(rng.choice([500.0, 20_000.0] if second else [0.0, 500.0, 20_000.0])),
             event_size=200.0,
             pin=tw.Pin(tier="fog"),
         ),
+        *second,
         *(
             tw.Operator(
                 name=name,

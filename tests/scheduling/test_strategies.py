@@ -11,6 +11,7 @@ import thalweg as tw
 from scheduling.problems import random_fog_problem
 from thalweg.model import Limits
 from thalweg.scenarios import fog_cloud, taxi_demand, taxi_fares
+from thalweg.scheduling import optimal
 from thalweg.scheduling.schedule import Table
 from thalweg.strategy import find_strategy
 from thalweg.testing import check_strategy
@@ -251,3 +252,78 @@ def test_the_gap_of_a_wide_application_is_about_all_its_cuts():
     # A limit makes nothing cheaper, and no strategy gets below the bound.
     assert loose.usage * (1 - 1e-6) <= bound <= plan.estimate.usage
     assert not rival.feasible or bound <= rival.estimate.usage * (1 + 1e-9)
+
+
+def two_source_problem():
+    """One source everywhere, another in the first fog alone, each with operators of its own."""
+    window = tw.TimeWindow(1.0, 0.5)
+    operators = [
+        tw.Operator(name="a", kind="source", rate=3e3, event_size=200.0, pin=tw.Pin(tier="fog")),
+        tw.Operator(name="b", kind="source", rate=1e3, event_size=20.0, pin=tw.Pin(site="fog-0")),
+        tw.Operator(name="x", selectivity=0.5, cpu_per_byte=1.0, window=window, replicable=True),
+        tw.Operator(name="y", selectivity=0.5, cpu_per_byte=1.0, window=window, replicable=True),
+        tw.Operator(name="z", selectivity=0.5, cpu_per_byte=1.0, window=window, replicable=True),
+        tw.Operator(name="sink", kind="sink", pin=tw.Pin(tier="cloud")),
+    ]
+    ends = [("a", "x"), ("b", "y"), ("y", "z"), ("x", "sink"), ("z", "sink")]
+    streams = [tw.Stream(source=a, target=b) for a, b in ends]
+    app = tw.Application(name="two", operators=operators, streams=streams, limits=Limits())
+    return tw.Problem(application=app, network=fog_cloud(3))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_replica_runs_only_where_events_reach_it(name):
+    problem = two_source_problem()
+    plan = find_strategy(name)(problem)
+    assert plan.feasible
+    assert {i.origin for i in plan.placement if i.operator in "yz"} <= {"fog-0", None}
+    assert find_strategy(name)(problem, plan.placement).feasible
+    assert Table.of(problem).choice_of(plan.placement) is not None
+
+
+def test_a_plan_that_overloads_a_shared_link_claims_no_optimum():
+    vm = tw.model.Node(name="vm", cpu_ips=35.9e9, memory_bytes=12e9)
+    box = tw.model.Node(name="box", cpu_ips=4e9, memory_bytes=2e9)
+    sites = [
+        tw.model.Site(name="cloud", tier="cloud", nodes=(vm,)),
+        tw.model.Site(name="hub", tier="fog", parent="cloud", nodes=(box,)),
+    ]
+    links = [tw.model.Link(a="hub", b="cloud", latency_s=0.1, bandwidth_bps=10e6)]
+    for name in ("fog-0", "fog-1"):
+        sites.append(tw.model.Site(name=name, tier="fog", parent="hub", nodes=(box,)))
+        links.append(tw.model.Link(a=name, b="hub", latency_s=0.01, bandwidth_bps=1e9))
+    net = tw.model.build_network("hub", sites, links)
+    # Either alone would fit the link that both share.
+    rates = {("rides", "hub"): 0.0, ("rides", "fog-0"): 12_000.0, ("rides", "fog-1"): 12_000.0}
+    problem = tw.Problem(application=taxi_fares(), network=net, rates=rates)
+    plan = find_strategy("tsoo-optimal")(problem)
+    assert {v.place for v in plan.violations} >= {"hub → cloud"}
+    assert plan.gap is None
+    assert "share" in plan.explain("clean")
+
+
+def test_what_was_not_proven_is_not_claimed(monkeypatch):
+    # As if nothing that is looked at kept the limits: with boxes left, that proves nothing.
+    monkeypatch.setattr(optimal._Tree, "_offer", lambda self, choice: False)
+    limits = Limits(response_time_s=0.55, uplink_bps=1e9)
+    problem = tw.Problem(application=taxi_demand(limits=limits), network=fog_cloud(4))
+    hasty = find_strategy("tsoo-optimal")(problem, most_boxes=1)
+    assert "none was found to keep every limit" in hasty.explain("clean")
+    assert hasty.gap is None
+
+
+def test_a_fog_that_no_way_leads_from_is_answered_with_what_it_violates():
+    vm = tw.model.Node(name="vm", cpu_ips=35.9e9, memory_bytes=12e9)
+    box = tw.model.Node(name="box", cpu_ips=4e9, memory_bytes=2e9)
+    for lost in ("fog-0", "fog-1"):
+        sites = [tw.model.Site(name=name, tier="fog", nodes=(box,)) for name in ("fog-0", "fog-1")]
+        sites.insert(
+            0 if lost == "fog-1" else 2, tw.model.Site(name="cloud", tier="cloud", nodes=(vm,))
+        )
+        other = "fog-1" if lost == "fog-0" else "fog-0"
+        links = [tw.model.Link(a=other, b="cloud", latency_s=0.1, bandwidth_bps=1e9)]
+        net = tw.model.build_network("lost", sites, links)
+        for name in NAMES:
+            plan = find_strategy(name)(tw.Problem(application=taxi_fares(), network=net))
+            assert not plan.feasible
+            assert not any(math.isnan(value) for value in vars_of(plan.estimate))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import thalweg as tw
-from thalweg.scenarios import fog_cloud, taxi_fares
+from thalweg.scenarios import fog_cloud, taxi_demand, taxi_fares
 from thalweg.scheduling.schedule import Table
 from thalweg.scheduling.terms import EnergyModel, cost_cuts_with, energy_usage, state_usage
 from thalweg.strategy import find_strategy
@@ -55,7 +55,7 @@ def test_moving_state_costs_what_its_bytes_are_of_a_second_of_all_uplinks():
 
 @pytest.mark.parametrize("name", ["tsoo", "atsoo", "tsoo-optimal"])
 def test_energy_moves_operators_to_where_they_draw_less(name):
-    problem = tw.Problem(application=taxi_fares(), network=fog_cloud(4))
+    problem = tw.Problem(application=taxi_demand(), network=fog_cloud(4))
     strategy = find_strategy(name)
     plain = strategy(problem)
     assert strategy(problem, energy_weight=0.0) == plain
@@ -66,7 +66,7 @@ def test_energy_moves_operators_to_where_they_draw_less(name):
     def power(plan):
         return energy[table.choice_of(plan.placement), np.arange(4)].sum()
 
-    assert power(thrifty) <= power(plain)
+    assert power(thrifty) < power(plain)
     # Where the fog is the thirsty one, nothing runs there.
     greedy = EnergyModel(fog_j_per_instruction=1.0, uplink_j_per_bit=0.0)
     assert energy_usage(table, greedy).argmin(axis=0).tolist() == [0] * 4

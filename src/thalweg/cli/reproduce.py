@@ -61,7 +61,8 @@ def tsoo(
     if format is Format.JSON:
         print_json(found.to_dict())
     else:
-        title = f"{found.points} runs, {found.rows:,} decisions in {found.seconds:.1f} s"
+        kept = f", {found.resumed} of them kept from an earlier call" if found.resumed else ""
+        title = f"{found.points} runs{kept}; {found.rows:,} decisions in {found.seconds:.1f} s"
         print_table(*claims_table(found.claims), title=title)
     for path in found.files:
         say(f"wrote {path}")

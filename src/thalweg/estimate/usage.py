@@ -122,14 +122,19 @@ class Uplinks:
         return cost / self.total_bps if self.total_bps > 0 else np.where(cost > 0, np.inf, 0.0)
 
     def at(self, site: npt.NDArray[np.integer[Any]]) -> Uplinks:
-        """Those of some sites only, weighed against all."""
+        """Those of some sites only, weighed against all; no way up has no capacity."""
         position = np.searchsorted(self.site, site)
+        known = np.append(self.site, -1)[position] == site
+
+        def pick(figures: Floats, otherwise: float) -> Floats:
+            return np.where(known, np.append(figures, otherwise)[position], otherwise)
+
         return replace(
             self,
-            site=self.site[position],
-            capacity_bps=self.capacity_bps[position],
-            available_bps=self.available_bps[position],
-            propagation_s=self.propagation_s[position],
+            site=np.asarray(site, dtype=np.int64),
+            capacity_bps=pick(self.capacity_bps, 0.0),
+            available_bps=pick(self.available_bps, 0.0),
+            propagation_s=pick(self.propagation_s, np.inf),
         )
 
 

@@ -28,7 +28,7 @@ class Claim:
 
 def claims_table(claims: Sequence[Claim]) -> tuple[list[str], list[list[str]]]:
     """Names of the columns, and a row for each claim."""
-    names = ["about", "paper says", "we measured", "agrees", "why not"]
+    names = ["about", "paper says", "we measured", "order agrees", "why not"]
     rows = [
         [
             claim.about,

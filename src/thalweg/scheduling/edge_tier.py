@@ -8,6 +8,7 @@ leaves them for the cloud; then operators move on to the devices where these hav
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
 
 import numpy as np
@@ -22,7 +23,8 @@ from thalweg.model.operator import Pin
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan, Reason
 from thalweg.model.problem import Problem
-from thalweg.scheduling.cuts import Cuts, list_cuts
+from thalweg.scheduling.cuts import Cuts
+from thalweg.scheduling.schedule import Table
 from thalweg.strategy import find_strategy, strategy
 
 Flags = npt.NDArray[np.bool_]
@@ -40,7 +42,7 @@ def edge_fog_cloud(
     """
     started = perf_counter()
     areas = Areas.of(problem)
-    lifted = areas.lift()
+    lifted = areas.lifted
     running = None if current is None else areas.lift_placement(current)
     on_fog = areas.read(find_strategy(base)(lifted, running).placement)
     nothing = np.zeros_like(on_fog)
@@ -109,7 +111,8 @@ class Areas:
         defects.raise_if_any()
         return cls(problem, site.astype(np.int32), births.node[first], fog.astype(np.int32))
 
-    def lift(self) -> Problem:
+    @cached_property
+    def lifted(self) -> Problem:
         """The problem in which the sources are born on the fogs."""
         app, net, births = self.problem.application, self.problem.network, self.problem.births
         fog_of = dict(zip(self.site.tolist(), self.fog.tolist(), strict=True))
@@ -140,7 +143,7 @@ class Areas:
                 if instance.origin not in row or instance.operator not in index:
                     return None
                 on_fog[row[instance.origin], index[instance.operator]] = True
-        lifted = self.lift()
+        lifted = self.lifted
         births = lifted.births
         by_fog = {int(fog): on_fog[k] for k, fog in enumerate(self.fog)}
         nothing = np.zeros(on_fog.shape[1], dtype=bool)
@@ -184,7 +187,7 @@ def _place(
 def _fill_devices(areas: Areas, plain: Evaluation, on_fog: Flags) -> Flags:
     """The largest cut within the fog's that each device has the capacity for."""
     net, app = areas.problem.network, areas.problem.application
-    cuts = list_cuts(app)
+    cuts = Table.of(areas.lifted).cuts
     members, crossing = cuts.members.astype(float), cuts.crossing.astype(float)
     memory, cpu, flow = _by_area(areas, plain)
     born = app.columns.is_source

@@ -74,7 +74,8 @@ def tsoo_optimal(
 
     With `reschedule_weight` the cost is RU + weight × (operators started + stopped) against
     `current`; the plan's gap is about that cost. Where no combination keeps the limits, of the
-    choices that other strategies make the one that breaks the least, and no gap.
+    choices that other strategies make the one that breaks the least, and no gap. A link that
+    several fogs share on their way to the cloud is not weighed; the plan tells if it is too small.
     """
     started = perf_counter()
     defects = Defects()
@@ -93,11 +94,18 @@ def tsoo_optimal(
     tree = _Tree(table, cost, running if reschedule_weight > 0 else None, reschedule_weight)
     answer = tree.solve(most_boxes)
     if answer is None:
-        choice, why, gap = tree.least_bad(), "no cuts keep every limit; these break least", None
+        proven = tree.open_boxes == 0
+        found = "none keeps every limit" if proven else "none was found to keep every limit"
+        choice, why, gap = tree.least_bad(), f"{found}; these break least", None
     else:
         choice, gap = answer.choice, answer.gap
-        why = "no cuts are cheaper" if gap == 0 else "the cheapest cuts found"
-    return plan_cuts(table, choice, strategy="tsoo-optimal", why=why, started=started, gap=gap)
+        why = "none is cheaper" if gap == 0 else "the cheapest found"
+    plan = plan_cuts(table, choice, strategy="tsoo-optimal", why=why, started=started, gap=gap)
+    if gap is None or plan.feasible:
+        return plan
+    # A link that several fogs share on their way up is no part of the search.
+    why = "the cheapest, but together too much for a link that they share"
+    return plan_cuts(table, choice, strategy="tsoo-optimal", why=why, started=started)
 
 
 def least_usage(problem: Problem, *, most_boxes: int = MOST_BOXES) -> float | None:
@@ -129,6 +137,7 @@ class _Tree:
         self.search = Search(table, cheapest(table, cost))
         self.best: Choice | None = None
         self.best_cost = np.inf
+        self.open_boxes = 0
         self._lightest = _with_least_work(self.search)
         self._enough = _ROUNDING if cost.size <= _MOST_OWN_LOADS else _LARGE_GAP
 
@@ -147,6 +156,7 @@ class _Tree:
             made += 1
             for low, part in self._open(allowed, root=made == 1):
                 heappush(boxes, (low, next(number), part))
+        self.open_boxes = len(boxes)
         if self.best is None and boxes:
             for known in self._rivals():
                 self._offer(known)

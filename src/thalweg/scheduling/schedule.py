@@ -47,8 +47,9 @@ class Table:
         Of an application with more cuts than can be listed it has the best ones, and says so
         (`cuts.complete`).
         """
-        if _last and _last[0].problem is problem:
-            return _last[0]
+        for table in _last:
+            if table.problem is problem:
+                return table
         traffic = measure_streams(problem)
         try:
             table = cls(traffic, list_cuts(problem.application))
@@ -108,16 +109,23 @@ class Table:
         known = (at_operator >= 0) & (at_stream >= 0) & transforms[at_operator]
         members[at_stream[known], at_operator[known]] = True
         choice = self.cuts.find(members)
-        return choice if (choice >= 0).all() else None
+        # Where a stream does not reach every operator, several cuts are the same to it.
+        for k in np.flatnonzero(choice < 0).tolist():
+            same = (self.cuts.members & self.traffic.fed[:, k] == members[k]).all(axis=1)
+            if not same.any():
+                return None
+            choice[k] = int(same.argmax())
+        return choice
 
     def place(self, choice: Choice) -> Placement:
         """The deployable placement: replicas above each cut, one copy of the rest in the cloud."""
         traffic, births = self.traffic, self.problem.births
         columns = self.problem.application.columns
-        on_fog = self.cuts.members[choice]
+        fed = traffic.fed.T
+        on_fog = self.cuts.members[choice] & fed
         stream, operator = np.nonzero(on_fog)
         # An operator runs in the cloud for the streams whose cut leaves it there, if any does.
-        in_cloud = np.flatnonzero(~columns.is_source & ~on_fog.all(axis=0))
+        in_cloud = np.flatnonzero(~columns.is_source & (fed & ~on_fog).any(axis=0))
         return Placement.from_indices(
             self.problem,
             operator=np.concatenate([births.operator, operator, in_cloud]),
@@ -140,7 +148,7 @@ def plan_cuts(
     """The plan with these cuts; `started` is the `perf_counter()` at which the search began."""
     seconds = perf_counter() - started
     count = len(choice)
-    above = np.count_nonzero(table.cuts.members[choice], axis=0)
+    above = np.count_nonzero(table.cuts.members[choice] & table.traffic.fed.T, axis=0)
     reasons = []
     for position, operator in enumerate(table.problem.application.operators):
         if operator.kind == "source":
@@ -148,8 +156,9 @@ def plan_cuts(
         elif operator.kind == "sink":
             text = "a sink, in the cloud"
         else:
-            text = f"on the fog for {above[position]} of {count} streams: {why}"
-        reasons.append(Reason(operator=operator.name, why=text, considered=len(table.cuts)))
+            cuts = f"of {len(table.cuts)} cuts, {why}"
+            text = f"on the fog for {above[position]} of {count} streams: {cuts}"
+        reasons.append(Reason(operator=operator.name, why=text))
     return make_plan(
         table.problem,
         table.place(choice),

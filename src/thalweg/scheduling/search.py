@@ -59,6 +59,7 @@ class Search:
             events=np.zeros(operators),
             work=np.zeros(operators),
             streams=np.zeros(operators, dtype=np.int64),
+            plain=np.zeros(operators),
             memory=np.zeros(operators),
             cpu=np.zeros(operators),
         )

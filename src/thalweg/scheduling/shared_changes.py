@@ -23,9 +23,10 @@ def least_shared_changes(table: Table, running: Choice, allowed: Flags) -> int:
     members = table.cuts.members.astype(np.int64)
     on_fog = allowed.T.astype(np.int64) @ members
     count = allowed.sum(axis=0)[:, None]
-    surely_there = (on_fog == 0).any(axis=0) & transform
-    surely_gone = (on_fog == count).all(axis=0) & transform
-    runs = ~table.cuts.members[running].all(axis=0)
+    fed = table.traffic.fed.T
+    surely_there = ((on_fog == 0) & fed).any(axis=0) & transform
+    surely_gone = ((on_fog == count) | ~fed).all(axis=0) & transform
+    runs = (fed & ~table.cuts.members[running]).any(axis=0)
     return int(np.count_nonzero((surely_there & ~runs) | (surely_gone & runs)))
 
 
@@ -33,8 +34,9 @@ def _shared_parts(table: Table, choice: Choice) -> Flags:
     """Whether each operator, and the union of each stream, runs in the cloud."""
     app = table.problem.application
     columns, graph = app.columns, app.graph
-    in_cloud = ~columns.is_source & ~table.cuts.members[choice].all(axis=0)
-    senders = table.cuts.crossing[choice].sum(axis=0) + (
+    fed = table.traffic.fed.T
+    in_cloud = ~columns.is_source & (fed & ~table.cuts.members[choice]).any(axis=0)
+    senders = (table.cuts.crossing[choice] & fed[:, graph.source]).sum(axis=0) + (
         in_cloud[graph.source] & in_cloud[graph.target]
     )
     return np.concatenate([in_cloud, senders > 1])

@@ -113,4 +113,5 @@ def replicas_changed(table: Table, running: Choice) -> Floats:
 def _changed(table: Table, running: Choice) -> npt.NDArray[np.bool_]:
     """(cuts, streams, operators): whether the operator's place differs from now."""
     members = table.cuts.members
-    return np.not_equal(members[:, None, :], members[running][None, :, :])
+    other = np.not_equal(members[:, None, :], members[running][None, :, :])
+    return other & table.traffic.fed.T[None, :, :]

@@ -7,8 +7,10 @@ rate, so what an operator gets in the cloud is the sum over the streams that rea
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from thalweg.errors import Defects
 from thalweg.estimate.response import ResponseModel
@@ -39,6 +41,8 @@ class StreamTraffic:
     """What one emission puts on each edge."""
     born_bps: Floats
     """|S_j|: raw data of each stream."""
+    fed: npt.NDArray[np.bool_]
+    """Whether an operator gets events of a stream: it, or a source before it, is born there."""
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -63,6 +67,7 @@ def measure_streams(problem: Problem, model: ResponseModel | None = None) -> Str
     events_in, size = np.zeros(shape), np.zeros(shape)
     events_in[births.operator, stream] = births.rate
     size[columns.is_source] = columns.event_size[columns.is_source, None]
+    fed = _find_fed(problem, stream, site.size)
     bytes_in, flow_bytes, emission = follow_streams(
         graph.order.astype(np.int64),
         graph.source.astype(np.int64),
@@ -73,6 +78,7 @@ def measure_streams(problem: Problem, model: ResponseModel | None = None) -> Str
         app.probability,
         np.where(columns.is_source, model.source_period_s, columns.window_slide_s),
         columns.window_events,
+        fed,
         events_in,
         size,
     )
@@ -85,12 +91,27 @@ def measure_streams(problem: Problem, model: ResponseModel | None = None) -> Str
         cloud=cloud,
         events_in=events_in,
         bytes_in=bytes_in,
-        memory_bytes=columns.memory[:, None] + columns.memory_factor[:, None] * window,
+        memory_bytes=np.where(
+            fed, columns.memory[:, None] + columns.memory_factor[:, None] * window, 0.0
+        ),
         work_per_event=columns.cpu_per_event[:, None] + columns.cpu_per_byte[:, None] * size,
         flow_bps=flow_bytes * 8.0,
         emission_bits=emission * 8.0,
         born_bps=born,
+        fed=fed,
     )
+
+
+def _find_fed(
+    problem: Problem, stream: npt.NDArray[np.integer[Any]], streams: int
+) -> npt.NDArray[np.bool_]:
+    """(operators, streams): what the sources of each stream reach."""
+    graph = problem.application.graph
+    fed = np.zeros((len(problem.application.operators), streams), dtype=bool)
+    fed[problem.births.operator, stream] = True
+    for x in graph.order.tolist():
+        fed[x] |= fed[graph.source[graph.target == x]].any(axis=0)
+    return fed
 
 
 def _require_fog_and_cloud(problem: Problem) -> int:

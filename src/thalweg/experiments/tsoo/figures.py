@@ -68,12 +68,19 @@ _FIGURES: tuple[tuple[str, int, tuple[tuple[str | None, str, float, str], ...]],
 )
 
 
-def draw_figures(results: Results, into: Path) -> list[Path]:
-    """Draw every figure as PNG into the folder; returns the files."""
+def require_drawing() -> None:
+    """Raise `MissingExtra` unless figures can be drawn."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib  # noqa: F401
     except ImportError as error:
         raise MissingExtra("figures need matplotlib. Hint: pip install 'thalweg[plot]'") from error
+
+
+def draw_figures(results: Results, into: Path) -> list[Path]:
+    """Draw every figure as PNG into the folder; returns the files."""
+    require_drawing()
+    from matplotlib.figure import Figure
+
     written = []
     for name, experiment, panels in _FIGURES:
         here = results.pick(experiment=experiment)
@@ -115,4 +122,6 @@ def _draw_panel(
     axes.set_ylabel(label)
     axes.set_xlabel("number of devices, M1 < … < M11")
     axes.set_ylim(bottom=0)
+    if "[%]" in label and axes.get_ylim()[1] < 1:
+        axes.set_ylim(top=100)
     axes.grid(alpha=0.3)

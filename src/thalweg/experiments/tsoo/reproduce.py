@@ -11,7 +11,7 @@ from typing import Any
 
 from thalweg.experiments.claims import Claim, claims_as_dicts
 from thalweg.experiments.tsoo.claims import compare_with_paper
-from thalweg.experiments.tsoo.figures import draw_figures
+from thalweg.experiments.tsoo.figures import draw_figures, require_drawing
 from thalweg.experiments.tsoo.results import Results
 from thalweg.experiments.tsoo.run import COLUMNS, list_points, run_point
 from thalweg.experiments.tsoo.setting import REPETITIONS
@@ -60,6 +60,7 @@ def reproduce(
 
     `quick` takes fewer seeds and repetitions: enough to see that everything works.
     """
+    require_drawing()
     started = perf_counter()
     result = sweep(
         list_points(seeds or (QUICK_SEEDS if quick else SEEDS)),

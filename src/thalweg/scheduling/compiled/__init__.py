@@ -1,1 +1,4 @@
-"""Loops that run compiled. Strategies import these when they decide, not when they are listed."""
+"""Loops that run compiled. Strategies import these when they decide, not when they are listed.
+
+Numba keeps compiled code per file: after a change in `latency.py`, touch the files that call it.
+"""

@@ -26,7 +26,7 @@ def find_certain(f: Figures, allowed: Flags) -> Flags:
     certain = np.zeros((streams, operators), np.bool_)
     for stream in range(streams):
         for x in range(operators):
-            certain[stream, x] = f.is_transform[x]
+            certain[stream, x] = f.is_transform[x] and f.fed[stream, x]
     for cut in range(cuts):
         for stream in range(streams):
             if allowed[cut, stream]:
@@ -39,6 +39,7 @@ def find_certain(f: Figures, allowed: Flags) -> Flags:
 @njit(cache=True)
 def _add_operator(f: Figures, load: Load, stream: int, x: int, sign: int) -> None:
     load.streams[x] += sign
+    load.plain[x] += sign * f.work_per_event[stream, x]
     load.events[x] += sign * f.events[stream, x]
     load.work[x] += sign * f.events[stream, x] * f.work_per_event[stream, x]
 
@@ -60,6 +61,7 @@ def _fill(f: Figures, load: Load, wanted: Flags) -> None:
     load.events[:] = 0.0
     load.work[:] = 0.0
     load.streams[:] = 0
+    load.plain[:] = 0.0
     for stream in range(wanted.shape[0]):
         for x in range(wanted.shape[1]):
             if wanted[stream, x]:
@@ -94,6 +96,7 @@ def least_latencies(
     _fill(lightest, load, certain)
     find_onward(f, load, onward)
     base_events, base_work, base_streams = load.events.copy(), load.work.copy(), load.streams.copy()
+    base_plain = load.plain.copy()
     with_own = np.zeros(operators)
     latency = np.full((cuts, streams), math.inf)
     for stream in range(streams):
@@ -110,12 +113,14 @@ def least_latencies(
             if slowest_way(arrival, most_onward)[0] <= most_s:
                 continue
             for x in range(operators):
-                if f.is_transform[x] and not f.members[cut, x] and not certain[stream, x]:
+                leaves = f.is_transform[x] and f.fed[stream, x] and not f.members[cut, x]
+                if leaves and not certain[stream, x]:
                     _add_operator(lightest, load, stream, x, 1)
             find_onward(f, load, with_own)
             load.events[:] = base_events
             load.work[:] = base_work
             load.streams[:] = base_streams
+            load.plain[:] = base_plain
             latency[cut, stream] = slowest_way(arrival, with_own)[0]
     return latency
 
@@ -129,6 +134,6 @@ def _find_possible(f: Figures, allowed: Flags) -> Flags:
         for stream in range(streams):
             if allowed[cut, stream]:
                 for x in range(f.order.size):
-                    if f.is_transform[x] and not f.members[cut, x]:
+                    if f.is_transform[x] and f.fed[stream, x] and not f.members[cut, x]:
                         possible[stream, x] = True
     return possible

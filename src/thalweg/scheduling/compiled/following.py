@@ -19,6 +19,7 @@ def follow_streams(
     probability: Floats,
     period_s: Floats,
     batch: Floats,
+    fed: Flags,
     events: Floats,
     size: Floats,
 ) -> tuple[Floats, Floats, Floats]:
@@ -31,9 +32,7 @@ def follow_streams(
     operators, streams = events.shape
     bytes_in, plain = np.zeros((operators, streams)), np.zeros((operators, streams))
     flow, emission = np.zeros((source.size, streams)), np.zeros((source.size, streams))
-    senders = np.zeros(operators)
-    for edge in range(source.size):
-        senders[target[edge]] += 1.0
+    senders = np.zeros((operators, streams))
     for x in order:
         share, shrink = selectivity[x], compression[x]
         if is_source[x]:
@@ -44,7 +43,7 @@ def follow_streams(
             elif events[x, stream] > 0.0:
                 size[x, stream] = bytes_in[x, stream] / events[x, stream]
             else:
-                size[x, stream] = plain[x, stream] / senders[x]
+                size[x, stream] = plain[x, stream] / max(senders[x, stream], 1.0)
         for edge in range(source.size):
             if source[edge] != x:
                 continue
@@ -55,7 +54,9 @@ def follow_streams(
                 flow[edge, stream] = moved
                 events[y, stream] += events[x, stream] * passed
                 bytes_in[y, stream] += moved
-                plain[y, stream] += size[x, stream] * shrink
+                if fed[x, stream]:
+                    plain[y, stream] += size[x, stream] * shrink
+                    senders[y, stream] += 1.0
                 # Without a time window an emission is that of a full count window, or one event.
                 if period_s[x] > 0.0:
                     emission[edge, stream] = moved * period_s[x]

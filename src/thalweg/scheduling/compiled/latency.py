@@ -48,8 +48,8 @@ class Figures(NamedTuple):
     """Events/s into each operator, (streams, operators)."""
     total_events: Floats
     work_per_event: Floats
-    silent_work: Floats
-    """Work per event where there is none to measure it by."""
+    fed: Flags
+    """Whether the operator gets events of the stream, (streams, operators)."""
     crossing_s: Floats
     """From fog to cloud, (streams, edges)."""
     fog_ips: Floats
@@ -59,7 +59,6 @@ class Figures(NamedTuple):
     cloud_ips: float
     cloud_others: float
     members: Flags
-    sizes: Integers
     memory: Floats
     """Bytes per stream and operator, without the part that does not grow with the stream."""
     fixed_memory: Floats
@@ -77,6 +76,8 @@ class Load(NamedTuple):
     work: Floats
     streams: Integers
     """How many streams leave the operator to the cloud."""
+    plain: Floats
+    """The sum of their work per event: the mean of it counts where no event comes."""
     memory: Floats
     cpu: Floats
 
@@ -135,15 +136,23 @@ def find_arrivals(f: Figures, stream: int, cut: int, done: Floats, arrival: Floa
 
     −∞ where no edge of the cut leads to the operator. `done` is room to work in.
     """
-    share = f.fog_ips[stream] / max(f.sizes[cut] + f.fog_others[stream], 1.0)
+    running = 0
+    for x in f.order:
+        if f.members[cut, x] and f.fed[stream, x]:
+            running += 1
+    share = f.fog_ips[stream] / max(running + f.fog_others[stream], 1.0)
     for x in f.order:
         arrival[x] = -math.inf
         done[x] = 0.0
+        if not f.fed[stream, x]:
+            continue
         on_fog = f.members[cut, x]
         slowest = -math.inf
         for k in range(f.first_in[x], f.first_in[x + 1]):
             edge = f.in_edge[k]
             sender = f.source[edge]
+            if not f.fed[stream, sender]:
+                continue
             if not f.is_transform[sender] or f.members[cut, sender]:
                 if on_fog:
                     slowest = max(slowest, done[sender])
@@ -177,7 +186,9 @@ def find_onward(f: Figures, load: Load, onward: Floats) -> None:
         own = 0.0
         if f.is_transform[x] and load.streams[x] > 0:
             silent = load.events[x] <= _NOTHING * f.total_events[x]
-            per_event = f.silent_work[x] if silent else load.work[x] / load.events[x]
+            per_event = load.plain[x] / load.streams[x]
+            if not silent:
+                per_event = load.work[x] / load.events[x]
             events = 0.0 if silent else load.events[x]
             own = window_latency_s(
                 per_event, events, share, f.length_s[x], f.slide_s[x], f.batch[x]
@@ -199,13 +210,15 @@ def slowest_way(arrival: Floats, onward: Floats) -> tuple[float, int]:
 def add_stream(f: Figures, load: Load, stream: int, cut: int, sign: int) -> None:
     """Add what the stream leaves to the cloud at the cut, or take it away."""
     for x in range(f.order.size):
-        if f.is_transform[x] and not f.members[cut, x]:
+        if f.is_transform[x] and f.fed[stream, x] and not f.members[cut, x]:
             load.streams[x] += sign
+            load.plain[x] += sign * f.work_per_event[stream, x]
             load.events[x] += sign * f.events[stream, x]
             load.work[x] += sign * f.events[stream, x] * f.work_per_event[stream, x]
             load.memory[x] += sign * f.memory[stream, x]
             load.cpu[x] += sign * f.cpu[stream, x]
             if load.streams[x] == 0:
+                load.plain[x] = 0.0
                 load.events[x] = 0.0
                 load.work[x] = 0.0
                 load.memory[x] = 0.0

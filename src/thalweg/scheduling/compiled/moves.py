@@ -26,6 +26,7 @@ def settle(f: Figures, choice: Integers, load: Load, onward: Floats, arrivals: F
     load.events[:] = 0.0
     load.work[:] = 0.0
     load.streams[:] = 0
+    load.plain[:] = 0.0
     load.memory[:] = 0.0
     load.cpu[:] = 0.0
     done = np.empty(f.order.size)
@@ -67,6 +68,8 @@ def _last_on_fog(f: Figures, stream: int, cut: int, entry: int, done: Floats) ->
     for k in range(f.first_in[entry], f.first_in[entry + 1]):
         edge = f.in_edge[k]
         sender = f.source[edge]
+        if not f.fed[stream, sender]:
+            continue
         if not f.is_transform[sender] or f.members[cut, sender]:
             up = done[sender] + f.crossing_s[stream, edge]
             if up > slowest:
