@@ -23,6 +23,7 @@ from thalweg.model.graph import Floats
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
 from thalweg.model.problem import Problem
+from thalweg.scheduling.atsoo import adapt
 from thalweg.scheduling.fc_interplay import interplay
 from thalweg.scheduling.knapsack import pack
 from thalweg.scheduling.min_cut import cheapest
@@ -48,7 +49,10 @@ _MOST_OWN_LOADS = 20_000
 # Numbers of all cuts × streams × operators that are kept at most.
 _MOST_ARRIVALS = 4_000_000
 _MOST_TIGHTENINGS = 4
-_MOST_ROUNDS = 8
+_MOST_ROUNDS = 4
+# Cuts that are paired with the largest one, the smallest ones.
+_MOST_PAIRS = 24
+_MOST_PRICES = 10
 # Two costs closer than this, relatively, are one.
 _ROUNDING = 1e-12
 # On tables so large that a stream's own load is left out, an answer so close ends the search.
@@ -91,7 +95,7 @@ def tsoo_optimal(
         state_weight=state_weight,
         reschedule_weight=reschedule_weight,
     )
-    tree = _Tree(table, cost, running if reschedule_weight > 0 else None, reschedule_weight)
+    tree = _Tree(table, cost, running, reschedule_weight)
     answer = tree.solve(most_boxes)
     if answer is None:
         proven = tree.open_boxes == 0
@@ -133,7 +137,7 @@ class _Tree:
         self, table: Table, cost: Floats, running: Choice | None, shared_weight: float
     ) -> None:
         self.table, self.cost = table, cost
-        self.running, self.shared_weight = running, shared_weight
+        self.running, self.shared_weight = running, shared_weight if running is not None else 0.0
         self.search = Search(table, cheapest(table, cost))
         self.best: Choice | None = None
         self.best_cost = np.inf
@@ -157,9 +161,7 @@ class _Tree:
             for low, part in self._open(allowed, root=made == 1):
                 heappush(boxes, (low, next(number), part))
         self.open_boxes = len(boxes)
-        if self.best is None and boxes:
-            for known in self._rivals():
-                self._offer(known)
+        self._polish()
         if self.best is None:
             return None
         bound = min((low for low, *_ in boxes), default=self.best_cost)
@@ -251,33 +253,84 @@ class _Tree:
         return True
 
     def _shared_cost(self, choice: Choice) -> float:
-        if self.running is None:
+        if self.running is None or not self.shared_weight:
             return 0.0
         return self.shared_weight * count_shared_changes(self.table, self.running, choice)
 
     def _shared_bound(self, allowed: Flags) -> float:
-        if self.running is None:
+        if self.running is None or not self.shared_weight:
             return 0.0
         return self.shared_weight * least_shared_changes(self.table, self.running, allowed)
 
     def _find_good(self, allowed: Flags, choice: Choice) -> None:
-        """Good choices to begin with: the knapsack again under the load that its answer makes."""
-        from thalweg.scheduling.compiled.latency import all_latencies
+        """Good choices to begin with.
+
+        The knapsack again under the load that its answer makes; then with a price on work in the
+        cloud, for all cuts and for pairs of a cut and the largest one (streams that leave nothing
+        to a slow cloud make room in it for the others); and what other strategies come to.
+        """
+        self._settle(self.cost, allowed, choice)
+        if self.cost.size <= _MOST_OWN_LOADS:
+            self._trade_load(allowed)
+            for low in range(min(_MOST_PAIRS, len(allowed) - 1)):
+                pair = np.zeros_like(allowed)
+                pair[[low, -1]] = allowed[[low, -1]]
+                lacking = ~pair.any(axis=0)
+                pair[:, lacking] = allowed[:, lacking]
+                self._trade_load(pair)
+        for known in self._rivals():
+            if not self._offer(known):
+                self._offer(adapt(self.table, known, self.cost)[0].choice)
+        self._polish()
+
+    def _trade_load(self, allowed: Flags) -> None:
+        """The least price on work in the cloud that makes the streams fast enough, by bisection."""
+        cpu = self.search.figures.cpu
+        work = cpu.sum(axis=1) - self.table.cuts.members.astype(float) @ cpu.T
+        finite = np.isfinite(self.cost)
+        total = float(work.sum())
+        if not total > 0:
+            return
+        price, low, high = float(self.cost[finite].sum()) / total, 0.0, np.inf
+        for _ in range(_MOST_PRICES):
+            priced = self.cost + price * work
+            packing = pack(priced, self.table.costs.uplink_bps, allowed, self.search.most_bps)
+            if packing is None:
+                return
+            if self._offer(packing.choice):
+                high = price
+            else:
+                low = price
+            price = 4.0 * price if high == np.inf else 0.5 * (low + high)
+
+    def _settle(self, cost: Floats, allowed: Flags, choice: Choice) -> bool:
+        """The knapsack again and again, each time under the load that its last answer makes."""
+        from thalweg.scheduling.compiled.latency import OVERLOAD_S, all_latencies
 
         search, uplink = self.search, self.table.costs.uplink_bps
         onward, latency = np.zeros_like(search.onward_s), np.empty(allowed.shape)
         for _ in range(_MOST_ROUNDS):
             if self._offer(choice):
-                break
+                return True
+            if search.onward_s.max() >= OVERLOAD_S:
+                # No stream is fast enough whose cut leaves anything to an overloaded cloud.
+                return False
             onward = np.maximum(onward, search.onward_s)
             all_latencies(search.figures, onward, allowed, latency)
-            packing = pack(self.cost, uplink, allowed & (latency <= search.most_s), search.most_bps)
+            packing = pack(cost, uplink, allowed & (latency <= search.most_s), search.most_bps)
             if packing is None or np.array_equal(packing.choice, choice):
-                break
+                return False
             choice = packing.choice
-        for known in (schedule_afresh(self.table, self.cost)[0].choice, self.running):
-            if known is not None:
-                self._offer(known)
+        return False
+
+    def _polish(self) -> None:
+        """Make the best choice cheaper, one stream at a time, until no single move does."""
+        while self.best is not None:
+            before = self.best_cost
+            self.search.choose(self.best)
+            self.search.improve(self.cost)
+            if not self._offer(self.search.choice) or not self.best_cost < before:
+                return
 
     def _split(self, allowed: Flags, choice: Choice) -> tuple[Flags, Flags] | None:
         """Two boxes, by whether one stream has one operator on the fog; None if all is settled.
@@ -320,7 +373,7 @@ class _Tree:
             interplay(table),
             keep_within_bounds(table, in_cloud),
             *(
-                (self.running, keep_within_bounds(table, self.running))
+                (self.running, adapt(table, self.running, self.cost)[0].choice)
                 if self.running is not None
                 else ()
             ),
