@@ -1,24 +1,28 @@
-"""What every strategy promises, as a test that anyone can run on their own.
+"""What every strategy and every operator promises, as tests that anyone can run on their own.
 
 ```python
-from thalweg.testing import check_strategy
+from thalweg.testing import check_operator, check_strategy
 
 def test_my_strategy_keeps_its_promises():
     check_strategy(my_strategy)
+
+def test_my_operator_can_be_split():
+    check_operator(my_pipeline, "speed-by-zone", rows)
 ```
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thalweg import scenarios
 from thalweg.check import check
-from thalweg.errors import InvalidInput, StrategyError
+from thalweg.errors import InvalidInput, StrategyError, ThalwegError
 from thalweg.estimate.evaluate import evaluate
 from thalweg.files.plan_reader import read_plan
 from thalweg.model import Application, Link, Node, Pin, Site, build_network
@@ -26,6 +30,11 @@ from thalweg.model.network import Network
 from thalweg.model.plan import Plan, Violation
 from thalweg.model.problem import Problem
 from thalweg.strategy import find_strategy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from thalweg.spark.pipeline import Pipeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,3 +164,51 @@ def _claims(violations: Sequence[Violation]) -> list[tuple[str, str]]:
 def _fingerprint(network: Network) -> int:
     arrays = (value for value in vars(network).values() if isinstance(value, np.ndarray))
     return hash(tuple(array.tobytes() for array in arrays))
+
+
+# Operators of Spark pipelines
+
+
+class OperatorError(ThalwegError):
+    """An operator gives other rows when its input is split or comes in another order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorReport:
+    """What an operator was found to keep."""
+
+    operator: str
+    kind: str
+    rows: int
+    """How many rows it puts out for the rows given."""
+    splits: int
+
+
+def check_operator(
+    pipeline: Pipeline,
+    name: str,
+    rows: pa.Table | Mapping[str, pa.Table],
+    *,
+    splits: int = 3,
+    parts: int = 3,
+    seed: int = 0,
+) -> OperatorReport:
+    """Raise `OperatorError` unless an operator gives the same rows for random splits of its input.
+
+    `rows` are those of the source (by name, where there are several). Each of the `splits` tears
+    the input into `parts`, in a random order, as the operator's kind allows: the input of a
+    row-wise and of a mergeable one anywhere; the rows of the source of a partitioned one by the
+    source's key, so that what comes before it is tried, too. The input of a global one is not torn
+    apart, only put into another order. Runs on the active Spark session, or on a local one.
+
+    Values that no order can give alike, such as sums of floating-point numbers, are not rounded:
+    use whole numbers or decimals.
+    """
+    from thalweg.spark.operator_split import compare_splits
+
+    problem = compare_splits(pipeline, name, rows, splits=splits, parts=parts, seed=seed)
+    if problem.broken:
+        raise OperatorError("\n".join(problem.broken))
+    return OperatorReport(
+        operator=name, kind=problem.kind, rows=problem.rows, splits=problem.splits
+    )

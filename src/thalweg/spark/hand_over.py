@@ -70,6 +70,8 @@ class SiteState:
     """The last epoch that was started; −1: none yet."""
     phase: Phase = "idle"
     cut: tuple[str, ...] = ()
+    start: Offsets | None = None
+    """Where the running epoch began; needed to start it again after a crash."""
     offsets: Offsets | None = None
     """Where the last epoch ended, once it is drained."""
     last_batch: int = -1
@@ -135,7 +137,14 @@ def learn(
     if isinstance(step, StartEpoch):
         if site.epoch >= step.epoch:
             return state
-        site = replace(site, epoch=step.epoch, phase="running", cut=step.cut, offsets=None)
+        site = replace(
+            site,
+            epoch=step.epoch,
+            phase="running",
+            cut=step.cut,
+            start=step.start,
+            offsets=None,
+        )
     elif isinstance(step, Drain):
         if site.epoch != step.epoch or site.phase != "running":
             return state

@@ -1,0 +1,139 @@
+"""The coordinator on sites that are played: killed after any call, followed by another one."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import thalweg as tw
+from thalweg.spark.checkpoint import Stand
+from thalweg.spark.coordinator import Coordinator, DeploymentSpec
+
+FOGS = ("fog-0", "fog-1")
+WISHES = st.lists(
+    st.dictionaries(st.sampled_from(FOGS), st.sampled_from([(), ("a",), ("a", "b")]), min_size=1),
+    min_size=1,
+    max_size=5,
+)
+
+
+class Killed(Exception):
+    """The coordinator died here."""
+
+
+class PlayedSite:
+    """Processes that die with the coordinator, checkpoints that do not."""
+
+    def __init__(self, name, world):
+        self.name, self.world = name, world
+        self.checkpoints, self.running = {}, None
+
+    def start(self, query):
+        self.world.count()
+        if query.role == "fog":
+            begin = (query.start or {"rides": 0})["rides"]
+            self.checkpoints.setdefault(
+                query.name, {"batch": -1, "offset": begin, "cut": query.cut}
+            )
+            assert self.checkpoints[query.name]["cut"] == query.cut
+            self.running = query
+        self.world.count()
+
+    def work(self, rows):
+        if self.running is not None:
+            stand = self.checkpoints[self.running.name]
+            for _ in range(rows):
+                stand["batch"] += 1
+                self.world.publish(self.name, self.running.epoch, stand["batch"], stand["offset"])
+                stand["offset"] += 1
+
+    def drain(self, query):
+        self.world.count()
+        if query == "cloud@0":
+            return Stand()
+        stand = self.checkpoints[query]
+        self.running = None
+        self.world.count()
+        if stand["batch"] < 0:
+            return Stand()
+        return Stand(batch=stand["batch"], offsets={"rides": stand["offset"]})
+
+
+class World:
+    """Sites, the log, and a clock that kills the coordinator at one of its calls."""
+
+    def __init__(self):
+        self.sites = {name: PlayedSite(name, self) for name in (*FOGS, "cloud")}
+        self.fences, self.rows, self.left = {}, {name: [] for name in FOGS}, None
+
+    def count(self):
+        if self.left is not None:
+            self.left -= 1
+            if self.left <= 0:
+                self.left = None
+                raise Killed
+
+    def publish(self, site, epoch, batch, offset):
+        if (site, epoch) not in self.fences and (epoch, batch, offset) not in self.rows[site]:
+            self.rows[site].append((epoch, batch, offset))
+
+    def fence(self, site, epoch, last_batch=None):
+        self.count()
+        assert self.fences.setdefault((site, epoch), last_batch) == last_batch
+        self.count()
+
+    def die(self):
+        for site in self.sites.values():
+            site.running = None
+
+
+@settings(max_examples=150, deadline=None)
+@given(WISHES, st.randoms(use_true_random=False))
+def test_whatever_kills_the_coordinator_rows_arrive_once(tmp_path_factory, wishes, random):
+    folder, world = tmp_path_factory.mktemp("run"), World()
+    spec = DeploymentSpec(pipeline="a:b", folder=folder, fogs=FOGS)
+    for wanted in wishes:
+        world.left = random.choice([None, 1, 2, 3, 5, 8, 13])
+        while True:
+            try:
+                with Coordinator(
+                    spec,
+                    world.sites,
+                    world,
+                    on_step=lambda _: [s.work(random.randrange(3)) for s in world.sites.values()],
+                ) as coordinator:
+                    coordinator.go_to(wanted)
+                    for site, cut in wanted.items():
+                        assert coordinator.state.cuts[site] == cut
+                        assert world.sites[site].running.cut == cut
+                    for site in world.sites.values():
+                        site.work(2)
+                break
+            except Killed:
+                world.die()
+    for site in FOGS:
+        offsets = [offset for _, _, offset in world.rows[site]]
+        assert sorted(offsets) == list(range(len(offsets)))
+
+
+def test_steps_are_told_before_they_are_taken(tmp_path):
+    world, told = World(), []
+    spec = DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=FOGS)
+    with Coordinator(spec, world.sites, world, on_step=told.append) as coordinator:
+        coordinator.go_to({"fog-0": ("a",), "fog-1": ()})
+        outlined = coordinator.outline({"fog-0": ()})
+        taken = coordinator.go_to({"fog-0": ()})
+        assert [type(step).__name__ for step in taken] == ["Drain", "Fence", "StartEpoch"]
+        assert outlined[0] == str(taken[0])
+        assert told[-3:] == list(taken)
+        assert set(coordinator.stop()) == {"fog-0", "fog-1", "cloud"}
+
+
+def test_bad_deployments_are_told_all_at_once(tmp_path):
+    with pytest.raises(tw.InvalidInput) as told:
+        DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=("../etc", "cloud"), cloud="cloud")
+    assert len(told.value.defects) == 2
+    spec = DeploymentSpec(pipeline="a:b", folder=Path(tmp_path), fogs=FOGS)
+    with pytest.raises(tw.InvalidInput, match="a site that was started"):
+        Coordinator(spec, {}, World())
