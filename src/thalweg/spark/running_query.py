@@ -152,7 +152,7 @@ class RunningQuery:
 
 
 def _first_words(error: object) -> str:
-    """What went wrong, of a streaming error with its stacks in Python and Java.
+    r"""What went wrong, of a streaming error with its stacks in Python and Java.
 
     >>> _first_words("Job aborted.\nTraceback:\n  File 1\n    f()\nValueError: no\n\tat java")
     'ValueError: no'
