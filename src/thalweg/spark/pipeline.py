@@ -158,9 +158,7 @@ class Pipeline:
             named = name or getattr(function, "__name__", "").replace("_", "-")
             defects = Defects()
             steps = self._inputs(defects, named, inputs)
-            made = make_operator(
-                defects, named, function, steps, wishes, self._steps, len(inputs)
-            )
+            made = make_operator(defects, named, function, steps, wishes, self._steps, len(inputs))
             return [self._add(step) for step in made][-1]
 
         return define
