@@ -23,7 +23,7 @@ setup: $(STAMP) ## make .venv from uv.lock, find or get Java; quick when nothing
 $(STAMP): pyproject.toml uv.lock tools/setup.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh
 
-demo: $(STAMP) ## plan and explain a small taxi application on a small city
+demo: $(STAMP) ## taxi rides on three fogs and a cloud on this machine: a surge, a kill, nothing lost
 	@$(BIN)/thalweg demo
 
 test: lint ## lint, then every test but the slow ones

@@ -204,7 +204,7 @@ def check_operator(
     Values that no order can give alike, such as sums of floating-point numbers, are not rounded:
     use whole numbers or decimals.
     """
-    from thalweg.spark.operator_split import compare_splits
+    from thalweg.spark.pipeline.split import compare_splits
 
     problem = compare_splits(pipeline, name, rows, splits=splits, parts=parts, seed=seed)
     if problem.broken:

@@ -70,6 +70,7 @@ CITY: dict[str, Any] = {
             "name": "fog-1",
             "tier": "fog",
             "parent": "cloud",
+            "spark": "sc://spark.example:15002",
             "edge_delay": "40 ms",
             "area": {"west": "-250 m", "south": "0 m", "east": "1 km", "north": "1 km"},
             "nodes": [
@@ -279,6 +280,8 @@ def test_a_network_is_read_in_base_units() -> None:
     )
     assert network.node(3).cpu_ips == math.inf
     fog = network.site("fog-1")
+    assert fog.spark == network.address_of("fog-1") == "sc://spark.example:15002"
+    assert network.address_of("cloud") == "local"
     assert (fog.parent, fog.edge_delay_s, fog.area_m) == ("cloud", 0.04, (-250.0, 0.0, 1e3, 1e3))
     assert network.link("fog-1", "cloud").latency_s == 0.12
     assert network.link("cloud", "fog-1").bandwidth_available_bps == 2e8
@@ -427,6 +430,10 @@ NETWORK_RULES: list[tuple[Any, ...]] = [
     (CITY, "sites.1.parent", "fog-1", ["sites[0].parent"]),
     (CITY, "sites.1.name", "fog-1", ["sites[1].name", "sites[0].parent", "links[0].b"]),
     (CITY, "sites.0.edge_delay", "-1 ms", ["sites[0].edge_delay"]),
+    (CITY, "sites.0.spark", "spark.example:7077", ["sites[0].spark"]),
+    (CITY, "sites.0.spark", "local[0]", ["sites[0].spark"]),
+    (CITY, "sites.0.spark", None, ["sites[0].spark"]),
+    (CITY, "sites.1.spark", "sc://a b", ["sites[1].spark"]),
     (CITY, "sites.0.area.west", "2 km", ["sites[0].area.west"]),
     (CITY, "sites.0.area.north", "-1 km", ["sites[0].area.south"]),
     (CITY, "sites.0.area.west", "--1 m", ["sites[0].area.west"]),

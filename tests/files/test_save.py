@@ -29,19 +29,23 @@ from thalweg.model import (
     CountWindow,
     Estimate,
     Limits,
+    Link,
     LinkWan,
     MeshWan,
     Network,
+    Node,
     Operator,
     Pin,
     Placement,
     Plan,
     Reason,
+    Site,
     Stream,
     TimeWindow,
     TreeWan,
     Violation,
     Wan,
+    build_network,
 )
 from thalweg.model.names import is_name
 
@@ -760,3 +764,27 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
     ]:
         assert f"{path}: got" in refused(value, tmp_path / name)
     assert names_in(tmp_path) == []
+
+
+def test_addresses_of_spark_come_back_from_a_file_and_are_refused_in_a_folder(
+    tmp_path: Path,
+) -> None:
+    node = Node(name="n", cpu_ips=1e9, memory_bytes=1e9)
+    sites = [
+        Site(name="fog", tier="fog", nodes=(node,), spark="local[2]"),
+        Site(name="cloud", tier="cloud", nodes=(node,)),
+    ]
+    links = [Link(a="fog", b="cloud", latency_s=0.1, bandwidth_bps=1e8)]
+    network = build_network("small", sites, links)
+    save(network, tmp_path / "net.yaml")
+    assert dict(load_network(tmp_path / "net.yaml").addresses) == {"fog": "local[2]"}
+    with pytest.raises(InvalidInput, match="addresses of Spark"):
+        save(network, tmp_path / "net")
+
+
+def test_an_address_belongs_to_a_site_and_has_a_known_form() -> None:
+    node = Node(name="n", cpu_ips=1e9, memory_bytes=1e9)
+    alone = build_network("small", [Site(name="fog", tier="fog", nodes=(node,))], [])
+    with pytest.raises(InvalidInput) as told:
+        dataclasses.replace(alone, addresses={"fgo": "local", "fog": "10.0.0.7"})
+    assert [defect.path for defect in told.value.defects] == ["addresses.fgo", "addresses.fog"]

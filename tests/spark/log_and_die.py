@@ -17,8 +17,8 @@ from typing import BinaryIO
 import pandas.util  # noqa: F401 - once, and not in every process
 import pyarrow as pa
 
-from thalweg.spark.log_disk import Disk
-from thalweg.spark.log_writer import LogWriter
+from thalweg.spark.log.disk import Disk
+from thalweg.spark.log.writer import LogWriter
 
 STREAM, SITE, EPOCH = "edges/clean+rank", "fog-1", 0
 

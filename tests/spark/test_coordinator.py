@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thalweg as tw
-from thalweg.spark.checkpoint import Stand
-from thalweg.spark.coordinator import Coordinator, DeploymentSpec
+from thalweg.spark.deployment.coordinator import Coordinator, DeploymentSpec
+from thalweg.spark.query.checkpoint import Stand
 
 FOGS = ("fog-0", "fog-1")
 WISHES = st.lists(
@@ -47,6 +47,12 @@ class PlayedSite:
                 stand["batch"] += 1
                 self.world.publish(self.name, self.running.epoch, stand["batch"], stand["offset"])
                 stand["offset"] += 1
+
+    def prepare(self, query):
+        self.world.count()
+
+    def newest_ms(self, query):
+        self.world.count()
 
     def drain(self, query):
         self.world.count()
@@ -101,6 +107,7 @@ def test_whatever_kills_the_coordinator_rows_arrive_once(tmp_path_factory, wishe
                     spec,
                     world.sites,
                     world,
+                    openings={},
                     on_step=lambda _: [s.work(random.randrange(3)) for s in world.sites.values()],
                 ) as coordinator:
                     coordinator.go_to(wanted)
@@ -120,13 +127,18 @@ def test_whatever_kills_the_coordinator_rows_arrive_once(tmp_path_factory, wishe
 def test_steps_are_told_before_they_are_taken(tmp_path):
     world, told = World(), []
     spec = DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=FOGS)
-    with Coordinator(spec, world.sites, world, on_step=told.append) as coordinator:
+    with Coordinator(spec, world.sites, world, openings={}, on_step=told.append) as coordinator:
         coordinator.go_to({"fog-0": ("a",), "fog-1": ()})
         outlined = coordinator.outline({"fog-0": ()})
         taken = coordinator.go_to({"fog-0": ()})
-        assert [type(step).__name__ for step in taken] == ["Drain", "Fence", "StartEpoch"]
+        assert [type(step).__name__ for step in taken] == [
+            "Prepare",
+            "Drain",
+            "Fence",
+            "StartEpoch",
+        ]
         assert outlined[0] == str(taken[0])
-        assert told[-3:] == list(taken)
+        assert told[-4:] == list(taken)
         assert set(coordinator.stop()) == {"fog-0", "fog-1", "cloud"}
 
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thalweg.spark.hand_over import DeploymentState, Drain, Fence, StartEpoch, learn
-from thalweg.spark.journal import Journal, JournalBroken, JournalHeld
+from thalweg.spark.deployment.hand_over import DeploymentState, Drain, Fence, StartEpoch, learn
+from thalweg.spark.deployment.journal import Journal, JournalBroken, JournalHeld
 
 START = StartEpoch(site="fog-0", epoch=0, cut=("a", "b"), start=None)
-DRAIN = Drain(site="fog-0", epoch=0)
+DRAIN = Drain(site="fog-0", epoch=0, cut=())
 FENCE = Fence(site="fog-0", epoch=0, last_batch=4)
 AGAIN = StartEpoch(site="fog-0", epoch=1, cut=(), start={"rides": {"fog-0": 17}})
 
@@ -60,7 +60,7 @@ def test_a_broken_line_is_refused_with_its_number(tmp_path):
 def test_only_one_coordinator_at_a_time(tmp_path):
     path = tmp_path / "journal.jsonl"
     code = (
-        "import sys; from thalweg.spark.journal import Journal\n"
+        "import sys; from thalweg.spark.deployment.journal import Journal\n"
         "with Journal(sys.argv[1]): print('held', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(

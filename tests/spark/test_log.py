@@ -18,8 +18,12 @@ from hypothesis import strategies as st
 
 from spark.log_and_die import EPOCH, SITE, STREAM, publish_both, rows_of
 from thalweg.errors import InvalidInput
-from thalweg.spark import log_epoch
-from thalweg.spark.log import (
+from thalweg.spark.log import epoch as log_epoch
+from thalweg.spark.log.disk import Disk
+from thalweg.spark.log.epoch import list_batches
+from thalweg.spark.log.fingerprint import hash_rows
+from thalweg.spark.log.names import EpochPlace
+from thalweg.spark.log.reader import (
     Fenced,
     Log,
     LogError,
@@ -29,10 +33,6 @@ from thalweg.spark.log import (
     sink_stream,
     source_stream,
 )
-from thalweg.spark.log_disk import Disk
-from thalweg.spark.log_epoch import list_batches
-from thalweg.spark.log_fingerprint import hash_rows
-from thalweg.spark.log_names import EpochPlace
 
 
 def open_writer(root: Path, epoch: int = EPOCH, site: str = SITE, **options: Any) -> LogWriter:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thalweg.errors import InvalidInput
-from thalweg.spark.log import Log, LogError, LogWriter, Offset, Segment
-from thalweg.spark.log_plan import Reading, pack_files, parse_offset
+from thalweg.spark.log.plan import Reading, pack_files, parse_offset
+from thalweg.spark.log.reader import Log, LogError, LogWriter, Offset, Segment
 
 STREAM = "edges/clean+rank"
 SITES = ("fog-1", "fog-2", "fog-3")

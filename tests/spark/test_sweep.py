@@ -33,8 +33,8 @@ from thalweg.errors import InvalidInput, MissingExtra
 from thalweg.spark.java import find_java
 from thalweg.spark.session import SparkUnavailable, open_session
 from thalweg.spark.sweep import IN_PROCESS, sweep
-from thalweg.spark.sweep_crew import SparkCrew, WorkerMismatch
-from thalweg.spark.sweep_points import point_key
+from thalweg.spark.sweep.crew import SparkCrew, WorkerMismatch
+from thalweg.spark.sweep.points import point_key
 
 # Where tests are spread by group, one process has all that start a JVM.
 pytestmark = pytest.mark.xdist_group("spark")
@@ -491,7 +491,7 @@ def test_equal_numbers_are_one_point_and_everything_else_differs() -> None:
 
 
 def test_importing_the_module_does_not_load_pyspark() -> None:
-    program = "import sys, thalweg.spark.sweep; print('pyspark' in sys.modules)"
+    program = "import sys, thalweg.spark.sweep.runner; print('pyspark' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (run.stdout, run.stderr) == ("False\n", "")
 

@@ -2,13 +2,91 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
 import typer
 
-from thalweg.cli.output import Format, FormatOption, print_json, print_plan
+from thalweg.cli.output import Format, FormatOption, print_json, print_plan, say
 
 
-def demo(format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the name of the option
-    """Plan a small taxi application on a small city, explain the plan and check it."""
+def demo(
+    seconds: Annotated[
+        float, typer.Option(help="How long rides come in.", show_default=True)
+    ] = 70.0,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A trip file of the NYC Taxi & Limousine Commission to take rides from."),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the run is kept; else it is thrown away.")
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Plan, explain and check; start nothing.")
+    ] = False,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> None:
+    """Run taxi rides on three fogs and a cloud: a surge, an adaptation, a kill, nothing lost."""
+    if plan_only:
+        _plan(format)
+        return
+    from thalweg.spark.demo import run_demo
+
+    with tempfile.TemporaryDirectory(prefix="thalweg-demo-") as temporary:
+        summary = run_demo(
+            folder or Path(temporary) / "run", seconds=seconds, data=data, tell=_tell_since()
+        )
+    if format is Format.JSON:
+        print_json(summary.to_dict())
+    else:
+        _print_summary(summary)
+    if summary.lost or summary.doubled:
+        raise typer.Exit(70)
+
+
+def _tell_since() -> Any:
+    """Says things with the time since the first of them, beside what a program would read."""
+    import time
+
+    began_s = time.monotonic()
+
+    def tell(line: str) -> None:
+        say(f"{time.monotonic() - began_s:5.1f} s  {line}")
+
+    return tell
+
+
+def _print_summary(summary: Any) -> None:
+    typer.echo(
+        f"\nrides in         {summary.rides}\n"
+        f"rows out         {summary.rows}\n"
+        f"lost             {summary.lost}\n"
+        f"duplicated       {summary.doubled}\n"
+        f"uplink           {summary.sent_bytes / 1e6:.2f} MB, where all-cloud sends "
+        f"{summary.all_cloud_bytes / 1e6:.2f} MB: {summary.saved:.0%} saved\n"
+        f"sites restarted  {summary.restarts}\n"
+        f"adaptations      {len(summary.adaptations)}"
+    )
+    for change in summary.adaptations:
+        before, after = change["figures"], change.get("expected") or {}
+        typer.echo(f"  {change['reason']}")
+        typer.echo(f"    T {_seconds(before)} -> {_seconds(after)}")
+        typer.echo(f"    B {_kbps(before)} -> {_kbps(after)}")
+    typer.echo(f"in {summary.seconds:.0f} s, everything included")
+
+
+def _seconds(figures: dict[str, Any]) -> str:
+    value = figures.get("response_time_s")
+    return "?" if value is None else f"{value:.3f} s"
+
+
+def _kbps(figures: dict[str, Any]) -> str:
+    value = figures.get("uplink_bps")
+    return "?" if value is None else f"{value / 1e3:.0f} kbit/s"
+
+
+def _plan(format: Format) -> None:  # noqa: A002
     import thalweg
     from thalweg.scenarios import small_city, small_taxi
 

@@ -21,9 +21,14 @@ from thalweg.cli.explain import explain
 from thalweg.cli.init import init
 from thalweg.cli.output import report_problems, say
 from thalweg.cli.plan import plan
+from thalweg.cli.profile import profile
 from thalweg.cli.reproduce import reproduce
+from thalweg.cli.rollback import rollback
+from thalweg.cli.run import run as run_pipeline
 from thalweg.cli.schedule import schedule
 from thalweg.cli.schema import schema
+from thalweg.cli.status import status
+from thalweg.cli.stop import stop
 from thalweg.cli.strategies import strategies
 from thalweg.cli.validate import validate
 from thalweg.cli.version import show_version
@@ -39,6 +44,11 @@ app = typer.Typer(
 app.callback()(show_version)
 for verb in (demo, init, validate, plan, schedule, explain, diff, strategies, schema, coordinates):
     app.command()(verb)
+app.command()(profile)
+app.command("run")(run_pipeline)
+app.command()(status)
+app.command()(stop)
+app.command()(rollback)
 app.add_typer(reproduce, name="reproduce")
 
 

@@ -17,6 +17,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from thalweg.errors import Defect, InvalidInput, nearest
+from thalweg.model.addresses import ADDRESS_PATTERN, ADDRESS_RULE, address_hint, is_address
 from thalweg.model.names import LONGEST_NAME, NAME_RULE, is_name, name_hint
 
 FORMAT_VERSION = 1
@@ -123,6 +124,15 @@ def _node_name() -> FieldKind:
 
     pattern = f"^{_NO_DOUBLE_DOT}{_NAME_PATTERN}(/{_NAME_PATTERN})?$"
     return FieldKind(read, rule, {"type": "string", "pattern": pattern})
+
+
+def _spark_address() -> FieldKind:
+    def read(value: object) -> str:
+        if isinstance(value, str) and is_address(value):
+            return value
+        refuse(value, ADDRESS_RULE, address_hint(value))
+
+    return FieldKind(read, ADDRESS_RULE, {"type": "string", "pattern": f"^({ADDRESS_PATTERN})$"})
 
 
 def choice(words: Sequence[str]) -> FieldKind:
@@ -233,6 +243,7 @@ def figure(*, least: float = -math.inf, null: bool = False) -> FieldKind:
 Version = Annotated[int, _version()]
 Name = Annotated[str, _name()]
 NodeName = Annotated[str, _node_name()]
+SparkAddress = Annotated[str, _spark_address()]
 TierName = Annotated[str, choice(TIERS)]
 Flag = Annotated[bool, _flag()]
 Ratio = Annotated[float, _ratio()]

@@ -26,7 +26,11 @@ def expected_tables(contents: Contents) -> list[tuple[Table, int]]:
 
 
 def take_apart(network: Network) -> tuple[Contents, dict[str, dict[str, Values]]]:
-    """What the folder of a network says it holds, and its tables."""
+    """What the folder of a network says it holds, and its tables; raises `InvalidInput`."""
+    if network.addresses:
+        value = f"{len(network.addresses)} addresses of Spark"
+        rule, hint = "a network without any in a folder", "save it as a YAML or JSON file"
+        raise InvalidInput([Defect(path="sites", value=value, rule=rule, hint=hint)])
     sites: dict[str, Values] = {
         "name": list(network.site_names),
         "tier": [Tier(tier).label for tier in network.site_tier.tolist()],

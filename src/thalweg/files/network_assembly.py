@@ -86,6 +86,7 @@ def _site(site: SiteEntry) -> Site:
         nodes=nodes,
         edge_delay_s=site.edge_delay,
         area_m=None if site.area is None else _area(site.area),
+        spark=site.spark,
     )
 
 

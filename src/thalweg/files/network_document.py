@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from thalweg.files.fields import MayLack, Name, TierName, Version, whole
+from thalweg.files.fields import MayLack, Name, SparkAddress, TierName, Version, whole
 from thalweg.files.quantities import (
     Bandwidth,
     CapacityMatrix,
@@ -91,6 +91,9 @@ class SiteEntry(Entry):
         None, description="With coordinates: what every way into and out of it takes besides."
     )
     nodes: list[NodeEntry] = Field([], description="Its machines.")
+    spark: MayLack[SparkAddress] = Field(
+        None, description="Where its Spark is reached when the application runs."
+    )
 
 
 class LinkEntry(Entry):

@@ -55,6 +55,8 @@ def _site(network: Network, site: int) -> dict[str, Any]:
             data["height"] = write_quantity(height, DURATION)
     if nodes := _nodes(network, site):
         data["nodes"] = nodes
+    if address := network.addresses.get(network.site_names[site]):
+        data["spark"] = address
     return data
 
 

@@ -61,6 +61,7 @@ def build_network(name: str, sites: Sequence[Site], links: Sequence[Link]) -> Ne
         node_lan_available_bps=_column(nodes, "lan_available_bps"),
         node_operators=np.array([node.operators for node in nodes], dtype=np.int32),
         node_names=tuple(node.name for node in nodes),
+        addresses={site.name: site.spark for site in sites if site.spark is not None},
         wan=join_sites(len(sites), [(index[link.a], index[link.b], link) for link in links]),
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from itertools import chain
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thalweg.errors import Defects
+from thalweg.model.addresses import LOCAL, require_addresses
 from thalweg.model.figures import freeze, require_figures, require_no_more
 from thalweg.model.graph import Floats, Index, distinct
 from thalweg.model.names import is_name, require_name, require_unique
@@ -75,12 +77,15 @@ class Network:
     """Names within the site; without them nodes are numbered. See `node_name`."""
     site_area_m: Floats | None = None
     """West, south, east, north of the area a site serves; NaN where it has none."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Where the Spark of a site is reached, by site; those not named are `local`."""
 
     def __post_init__(self) -> None:
         for name in ("site_edge_delay_s", "node_lan_latency_s", *chain(*_NODE_FIGURES)):
             figures = getattr(self, name)
             if figures.dtype.kind in "iu":  # Estimators put ∞ where these numbers are.
                 object.__setattr__(self, name, figures.astype(float))
+        object.__setattr__(self, "addresses", dict(self.addresses))
         defects = Defects()
         self._require_sites(defects)
         self._require_nodes(defects)
@@ -104,6 +109,7 @@ class Network:
         defects.require(
             self.wan.site_count == count, "wan", self.wan.site_count, f"links for {count} sites"
         )
+        require_addresses(defects, self.addresses, self.site_names)
         known_tiers = (self.site_tier >= Tier.EDGE) & (self.site_tier <= Tier.CLOUD)
         defects.require(bool(known_tiers.all()), "site_tier", "an unknown tier", "0, 1 or 2")
         if not defects:
@@ -202,6 +208,10 @@ class Network:
         wan = self.wan.available_bps(self.node_site[a], self.node_site[b])
         return np.where(np.equal(a, b), np.inf, np.minimum(lan, wan))
 
+    def address_of(self, site: str) -> str:
+        """Where the Spark of a site is reached."""
+        return self.addresses.get(site, LOCAL)
+
     def node_name(self, node: int) -> str:
         """`site/name`; without names `site/number`, or just `site` for a node alone in its site."""
         site = int(self.node_site[node])
@@ -267,6 +277,7 @@ class Network:
             edge_delay_s=float(self.site_edge_delay_s[i]),
             area_m=None if area is None or np.isnan(area).any() else area,
             nodes=tuple(self.node(int(n)) for n in self.nodes_in_site(i)),
+            spark=self.addresses.get(self.site_names[i]),
         )
 
     def link(self, a: str, b: str) -> Link:

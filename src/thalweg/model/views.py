@@ -52,6 +52,8 @@ class Site:
     edge_delay_s: float = 0.0
     area_m: tuple[float, float, float, float] | None = None
     """West, south, east, north."""
+    spark: str | None = None
+    """Where its Spark is reached; None: on this machine."""
 
     def __post_init__(self) -> None:
         defects = Defects()

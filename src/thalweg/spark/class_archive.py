@@ -66,7 +66,7 @@ def build_archive() -> Path:
 
 
 def _run_with_archive(draft: Path, folder: Path) -> None:
-    from thalweg.spark.site_config import site_config
+    from thalweg.spark.site.config import site_config
 
     config = site_config("local[1]", folder, 768, java_options=())
     java = f"{config['spark.driver.extraJavaOptions']} -XX:ArchiveClassesAtExit={draft}"

@@ -159,9 +159,11 @@ def _start(
                 gateway = launcher.launch_gateway(conf, {"stdout": output, "stderr": output})
                 session = SparkSession(SparkContext(conf=conf, gateway=gateway))
         except Exception as error:
+            # An error of the JVM can be read only as long as the JVM is there.
+            said = _words_of(error)
             _end_jvm(gateway)
             raise SparkUnavailable(
-                f"Spark did not start with master {master}: {error}{_last_lines(output)}"
+                f"Spark did not start with master {master}: {said}{_last_lines(output)}"
             ) from error
         except BaseException:
             _end_jvm(gateway)
@@ -224,6 +226,14 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 def _open_log(log: Path | None) -> Iterator[IO[bytes]]:
     with tempfile.TemporaryFile() if log is None else log.open("ab+") as output:
         yield output
+
+
+def _words_of(error: Exception) -> str:
+    """What an error says; its name where the JVM that knows more has ended by itself."""
+    try:
+        return str(error)
+    except OSError:
+        return type(error).__name__
 
 
 def _last_lines(output: IO[bytes]) -> str:

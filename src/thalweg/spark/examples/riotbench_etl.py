@@ -30,7 +30,7 @@ _parse = etl.operator(
     kind="row-wise",
     must=MUST,
     selectivity=5.0,
-    compression=0.2,
+    compression=0.17,
     cpu_per_event=40000.0,
     memory=4e6,
 )(parse)
@@ -55,6 +55,7 @@ _bloom = etl.operator(
     kind="partitioned",
     by=("sensor", "field"),
     window=WINDOW,
+    compression=1.31,
     cpu_per_event=9000.0,
     memory=8e6,
 )
@@ -80,7 +81,7 @@ def interpolation(bloom_filter: DataFrame) -> DataFrame:
     by=("sensor", "message"),
     window=WINDOW,
     selectivity=0.2,
-    compression=3.0,
+    compression=2.19,
     cpu_per_event=9000.0,
     memory=8e6,
 )
@@ -104,7 +105,7 @@ def annotate(join: DataFrame) -> DataFrame:
     return join.withColumn("place", place)
 
 
-@etl.operator(annotate, kind="row-wise", compression=1.2, cpu_per_event=15000.0, memory=2e6)
+@etl.operator(annotate, kind="row-wise", compression=1.34, cpu_per_event=15000.0, memory=2e6)
 def convert(annotate: DataFrame) -> DataFrame:
     """Writes the message as SenML again."""
     events = sql.expr("transform(readings, r -> named_struct('n', r.field, 'v', r.value))")

@@ -7,7 +7,7 @@ from pyspark.sql import functions as sql
 
 from thalweg.scenarios.readings import UNITS
 from thalweg.spark.examples.sensor_messages import MUST, SENML, WINDOW, new_pipeline
-from thalweg.spark.mergeable import mean_of, time_windows
+from thalweg.spark.pipeline.mergeable import mean_of
 
 pred, _messages = new_pipeline("pred")
 
@@ -17,7 +17,8 @@ pred, _messages = new_pipeline("pred")
     name="parse",
     kind="row-wise",
     must=MUST,
-    compression=0.3,
+    selectivity=0.9,
+    compression=0.234,
     cpu_per_event=40000.0,
     memory=4e6,
 )
@@ -35,7 +36,7 @@ def parse_wide(messages: DataFrame) -> DataFrame:
 
 
 @pred.operator(
-    parse_wide, kind="row-wise", compression=0.5, cpu_per_event=3000.0, memory=1e6, state=4000.0
+    parse_wide, kind="row-wise", compression=0.56, cpu_per_event=3000.0, memory=1e6, state=4000.0
 )
 def decision_tree(parse: DataFrame) -> DataFrame:
     """The air's class, 0 (good) to 3 (bad), by a tree that was learned before."""
@@ -62,22 +63,34 @@ block_average = pred.aggregate(
     parse_wide,
     window=WINDOW,
     columns={"average": mean_of("airquality_raw")},
-    selectivity=0.001,
-    compression=0.5,
+    selectivity=0.00033,
+    compression=0.56,
     cpu_per_event=5000.0,
     memory=4e6,
-    merge_figures={"selectivity": 0.4, "cpu_per_event": 5000.0, "memory": 4e6, "window": WINDOW},
+    merge_figures={
+        "selectivity": 0.333,
+        "compression": 0.6,
+        "cpu_per_event": 5000.0,
+        "memory": 4e6,
+        "window": WINDOW,
+    },
 )
 
 
 @pred.operator(
-    regression, block_average, kind="global", window=WINDOW, cpu_per_event=12000.0, memory=16e6
+    regression,
+    block_average,
+    kind="global",
+    window=WINDOW,
+    compression=0.85,
+    cpu_per_event=12000.0,
+    memory=16e6,
 )
 def error_estimate(regression: DataFrame, block_average: DataFrame) -> DataFrame:
     """How far the prediction was off, as a share of the window's average."""
     off = sql.abs(sql.col("airquality_raw") - sql.col("predicted")) / sql.col("average")
     # Spark keeps the time of a stream by one column, so the window takes the time's place.
-    rows = regression.withColumn("window", time_windows("time", WINDOW)).drop("time")
+    rows = regression.drop("time")
     joined = rows.join(block_average, "window")
     result = sql.lit("error").alias("result")
     return joined.select("message", "sensor", result, off.alias("value"))

@@ -13,7 +13,6 @@ from thalweg.spark.examples.sensor_messages import (
     new_pipeline,
     parse,
 )
-from thalweg.spark.mergeable import time_windows
 
 stats, _messages = new_pipeline("stats")
 _parse = stats.operator(
@@ -21,7 +20,7 @@ _parse = stats.operator(
     kind="row-wise",
     must=MUST,
     selectivity=5.0,
-    compression=0.2,
+    compression=0.17,
     cpu_per_event=40000.0,
     memory=4e6,
 )(parse)
@@ -41,6 +40,7 @@ def _known(frame: DataFrame) -> DataFrame:
     kind="partitioned",
     by=("sensor", "field"),
     window=WINDOW,
+    compression=1.31,
     cpu_per_event=12000.0,
     memory=8e6,
 )
@@ -73,7 +73,8 @@ def kalman(bloom_filter: DataFrame) -> DataFrame:
     kind="partitioned",
     by=("sensor", "field"),
     window=WINDOW,
-    selectivity=0.1,
+    selectivity=0.0061,
+    compression=0.9,
     cpu_per_event=9000.0,
     memory=8e6,
 )
@@ -98,7 +99,8 @@ def linear_regression(kalman: DataFrame) -> DataFrame:
     kind="partitioned",
     by=("sensor", "field"),
     window=WINDOW,
-    selectivity=0.1,
+    selectivity=0.006,
+    compression=1.19,
     cpu_per_event=7000.0,
     memory=8e6,
 )
@@ -113,13 +115,14 @@ def second_order_moment(bloom_filter: DataFrame) -> DataFrame:
     kind="partitioned",
     by=("sensor", "field"),
     window=WINDOW,
-    selectivity=0.1,
+    selectivity=0.006,
+    compression=1.23,
     cpu_per_event=6000.0,
     memory=8e6,
 )
 def distinct_count(bloom_filter: DataFrame) -> DataFrame:
     """How many different values a window has."""
-    rows = _known(bloom_filter).groupBy(time_windows("time", WINDOW), "sensor", "field")
+    rows = _known(bloom_filter).groupBy("window", "sensor", "field")
     counted = rows.agg(sql.size(sql.collect_set("value")).cast("double").alias("values"))
     return counted.select(*_statistic("distinct", sql.col("values")))
 

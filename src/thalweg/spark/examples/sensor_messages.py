@@ -9,7 +9,6 @@ from pyspark.sql import functions as sql
 
 from thalweg.model import Limits, TimeWindow
 from thalweg.scenarios.readings import SCHEMA, SENSORS, UNITS, sensor_name
-from thalweg.spark.mergeable import time_windows
 from thalweg.spark.pipeline import Pipeline, Step
 
 WINDOW = TimeWindow("10 s")
@@ -81,6 +80,4 @@ def _bloom_words(names: list[str]) -> list[int]:
 def in_order(frame: DataFrame) -> DataFrame:
     """The readings of each window, sensor and field as one list, in the order of their times."""
     readings = sql.array_sort(sql.collect_list(sql.struct("time", "message", "value")))
-    return frame.groupBy(time_windows("time", WINDOW), "sensor", "field").agg(
-        readings.alias("readings")
-    )
+    return frame.groupBy("window", "sensor", "field").agg(readings.alias("readings"))

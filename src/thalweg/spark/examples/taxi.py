@@ -14,14 +14,14 @@ from pyspark.sql import functions as sql
 
 from thalweg.model import Limits, TimeWindow
 from thalweg.scenarios.rides import SCHEMA, ZONES, ride_figures
-from thalweg.spark.mergeable import count, mean_of, time_windows
 from thalweg.spark.pipeline import Pipeline
+from thalweg.spark.pipeline.mergeable import count, mean_of
 
 WINDOW = TimeWindow("10 s", "5 s")
 DELAY = "2 s"
 RATE = 3000.0
-RIDE_BYTES = 60.0
-LIMITS = Limits(response_time_s=2.0, uplink_bps=2e6)
+RIDE_BYTES = 46.6
+LIMITS = Limits(response_time_s=2.0, uplink_bps=300e3)
 BOARD_ZONES = 10
 MPS_PER_MPH = 0.44704
 
@@ -77,7 +77,7 @@ _rides = taxi_fares.source(
     event_size=RIDE_BYTES,
 )
 _parse = taxi_fares.operator(
-    _rides, kind="row-wise", must=_MUST, compression=0.9, cpu_per_event=9000.0, memory=2e6
+    _rides, kind="row-wise", must=_MUST, compression=1.2, cpu_per_event=9000.0, memory=2e6
 )(parse)
 _clean = taxi_fares.operator(
     _parse, kind="row-wise", selectivity=0.98, cpu_per_event=1500.0, memory=1e6
@@ -98,14 +98,14 @@ def enrich_zone(clean: DataFrame) -> DataFrame:
     kind="partitioned",
     by="zone",
     window=WINDOW,
-    selectivity=0.05,
-    compression=0.9,
+    selectivity=0.0142,
+    compression=0.69,
     cpu_per_event=6000.0,
     memory=8e6,
 )
 def speed_by_zone(enrich_zone: DataFrame) -> DataFrame:
     """Way and time of all rides from a zone, in each window."""
-    return enrich_zone.groupBy(time_windows("pickup_time", WINDOW), "zone").agg(
+    return enrich_zone.groupBy("window", "zone").agg(
         sql.sum("distance_m").alias("distance_m"),
         sql.sum("duration_s").alias("duration_s"),
         sql.max("usual_mps").alias("usual_mps"),
@@ -113,7 +113,7 @@ def speed_by_zone(enrich_zone: DataFrame) -> DataFrame:
 
 
 @taxi_fares.operator(
-    speed_by_zone, kind="row-wise", compression=0.7, cpu_per_event=1500.0, memory=1e6
+    speed_by_zone, kind="row-wise", compression=0.64, cpu_per_event=1500.0, memory=1e6
 )
 def congestion(speed_by_zone: DataFrame) -> DataFrame:
     """How many times longer than usual a way takes."""
@@ -126,14 +126,14 @@ def congestion(speed_by_zone: DataFrame) -> DataFrame:
     kind="partitioned",
     by="zone",
     window=WINDOW,
-    selectivity=0.05,
-    compression=0.9,
+    selectivity=0.0142,
+    compression=0.69,
     cpu_per_event=6000.0,
     memory=8e6,
 )
 def fares_by_zone(enrich_zone: DataFrame) -> DataFrame:
     """What the rides from a zone brought in, in each window."""
-    return enrich_zone.groupBy(time_windows("pickup_time", WINDOW), "zone").agg(
+    return enrich_zone.groupBy("window", "zone").agg(
         sql.count(sql.lit(1)).alias("rides"),
         sql.sum("fare_cents").alias("fare_cents"),
         sql.sum("tip_cents").alias("tip_cents"),
@@ -201,14 +201,14 @@ _rides = taxi_demand.source(
     event_size=RIDE_BYTES,
 )
 _parse = taxi_demand.operator(
-    _rides, kind="row-wise", must=_MUST, compression=0.9, cpu_per_event=9000.0, memory=2e6
+    _rides, kind="row-wise", must=_MUST, compression=1.2, cpu_per_event=9000.0, memory=2e6
 )(parse)
 _clean = taxi_demand.operator(
     _parse, kind="row-wise", selectivity=0.98, cpu_per_event=1500.0, memory=1e6
 )(clean)
 
 
-@taxi_demand.operator(_clean, kind="row-wise", compression=0.4, cpu_per_event=1000.0, memory=1e6)
+@taxi_demand.operator(_clean, kind="row-wise", compression=0.214, cpu_per_event=1000.0, memory=1e6)
 def pickup_zone(clean: DataFrame) -> DataFrame:
     """Where and when taxis were taken."""
     return clean.select("zone", "pickup_time")
@@ -219,17 +219,16 @@ def pickup_zone(clean: DataFrame) -> DataFrame:
     kind="partitioned",
     by="zone",
     window=WINDOW,
-    selectivity=0.05,
-    compression=2.0,
+    selectivity=0.0142,
+    compression=3.0,
     cpu_per_event=6000.0,
     memory=8e6,
 )
 def pickups_by_zone(pickup_zone: DataFrame) -> DataFrame:
     """Pick-ups of each window, and those of its second half."""
     half = sql.expr(f"INTERVAL '{WINDOW.length / 2:g}' SECOND")
-    windows = time_windows("pickup_time", WINDOW)
     late = sql.col("pickup_time") >= sql.col("window.start") + half
-    rows = pickup_zone.withColumn("window", windows).withColumn("late", late.cast("long"))
+    rows = pickup_zone.withColumn("late", late.cast("long"))
     return rows.groupBy("window", "zone").agg(
         sql.count(sql.lit(1)).alias("pickups"), sql.sum("late").alias("late_pickups")
     )
@@ -250,16 +249,22 @@ drop_offs_by_zone = taxi_demand.aggregate(
     by="drop_off_zone",
     window=WINDOW,
     columns={"drop_offs": count(), "away_s": mean_of("duration_s")},
-    selectivity=0.15,
-    compression=0.9,
+    selectivity=0.044,
+    compression=0.79,
     cpu_per_event=6000.0,
     memory=8e6,
-    merge_figures={"selectivity": 0.5, "cpu_per_event": 6000.0, "memory": 8e6, "window": WINDOW},
+    merge_figures={
+        "selectivity": 0.373,
+        "compression": 0.82,
+        "cpu_per_event": 6000.0,
+        "memory": 8e6,
+        "window": WINDOW,
+    },
 )
 
 
 @taxi_demand.operator(
-    drop_offs_by_zone, kind="row-wise", compression=0.8, cpu_per_event=1500.0, memory=1e6
+    drop_offs_by_zone, kind="row-wise", compression=1.0, cpu_per_event=1500.0, memory=1e6
 )
 def free_taxis(drop_offs_by_zone: DataFrame) -> DataFrame:
     """How many taxis will be free in a zone, and in how many seconds."""
@@ -285,7 +290,7 @@ def join_demand(demand_trend: DataFrame, free_taxis: DataFrame) -> DataFrame:
 
 
 @taxi_demand.operator(
-    join_demand, kind="row-wise", compression=0.8, cpu_per_event=1500.0, memory=1e6
+    join_demand, kind="row-wise", compression=0.69, cpu_per_event=1500.0, memory=1e6
 )
 def imbalance(join: DataFrame) -> DataFrame:
     """How many taxis will be missing, the more so where demand grows."""

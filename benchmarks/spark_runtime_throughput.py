@@ -1,0 +1,279 @@
+"""How fast a backlog is worked off: split over sites, in one place, and without being watched."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.runner import Row
+from benchmarks.spark_runtime_backlog import Backlog
+from benchmarks.spark_runtime_sites import (
+    CLOUD,
+    FOGS,
+    ONE_PLACE,
+    PIPELINE,
+    STRATEGY,
+    Cuts,
+    deployed,
+    describe_deployment,
+    find_cpu_s,
+    published_at,
+    wait_for,
+    wait_until_warm,
+)
+from thalweg.spark.log import Log
+from thalweg.spark.log.names import EDGES, SOURCES
+from thalweg.spark.monitor import Monitor
+from thalweg.spark.pipeline.reference import load_pipeline
+from thalweg.spark.query.clock import END_OF_TIME_MS, SINK_CLOCK
+from thalweg.spark.query.spec import QuerySpec
+from thalweg.spark.site.sites import Sites
+
+THROUGHPUT_TARGET, WATCH_TARGET = 0.9, 0.05
+LOOK_EVERY_S = 2.0
+SINK = "sinks/fare-board"
+PLANNED, RAW = f"the cuts of {STRATEGY}", "all in the cloud"
+WHOLE, PLAIN, UNWATCHED = "in one place", "in one place, plain Spark", "not watched"
+WAYS = (WHOLE, PLANNED, UNWATCHED, RAW, PLAIN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """A backlog that was worked off once."""
+
+    seconds: float
+    cpu_s: float
+    rows: int
+    """Of the result."""
+    fingerprint: int
+    """The same for the same rows in any order."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Race:
+    """The same backlog for every way, again and again."""
+
+    sites: Sites
+    folder: Path
+    cuts: Cuts
+    backlog: Backlog
+    passes: dict[str, list[Pass]] = field(default_factory=dict)
+    _results: dict[int, int] = field(default_factory=dict)
+    """Rides of a backlog → rows of the result: plain Spark does not say when it has all."""
+
+    def run(self, turns: int, *, warm_up: Backlog | None) -> None:
+        """Let all ways take turns; in every other turn, in the opposite order."""
+        if warm_up is not None:
+            for way in WAYS:
+                self._take(way, warm_up)
+        for turn in range(turns):
+            for way in WAYS if turn % 2 == 0 else WAYS[::-1]:
+                self.passes.setdefault(way, []).append(self._take(way, self.backlog))
+        found = {(each.rows, each.fingerprint) for taken in self.passes.values() for each in taken}
+        if len(found) != 1 or (0, 0) in found:
+            raise RuntimeError(f"the ways do not give the same results: {found}")
+
+    def rows_per_s(self, way: str) -> list[float]:
+        """Rides per second, in each turn."""
+        return [self.backlog.rides / each.seconds for each in self.passes[way]]
+
+    def _take(self, way: str, backlog: Backlog) -> Pass:
+        folder = self.folder / "pass"
+        try:
+            if way == PLAIN:
+                return self._take_plain(folder, backlog)
+            if way == WHOLE:
+                taken = self._take_whole(folder, backlog)
+                self._results[backlog.rides] = taken.rows
+                return taken
+            cuts = dict.fromkeys(FOGS, ()) if way == RAW else self.cuts
+            return self._take_split(folder, backlog, cuts, watched=way != UNWATCHED)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _take_split(self, folder: Path, backlog: Backlog, cuts: Any, *, watched: bool) -> Pass:
+        spec = describe_deployment(folder, rows_per_batch=backlog.rows_per_batch, watched=watched)
+        names = (*FOGS, CLOUD)
+        with deployed(spec, self.sites, cuts), self._watching(names, watched) as watcher:
+            cpu_s = find_cpu_s(self.sites, names)
+            begin = backlog.put_into_log(spec.log, SOURCES)
+            end = self._await_end_of_time(spec.log)
+            cpu_s = find_cpu_s(self.sites, names) - cpu_s
+        return _describe(spec.log, end - begin, cpu_s + watcher.cpu_s)
+
+    def _take_whole(self, folder: Path, backlog: Backlog) -> Pass:
+        query = _query(folder, "cloud", PIPELINE, sites=FOGS, rows_per_batch=backlog.rows_per_batch)
+        with self._running(query), self._watching((ONE_PLACE,), True) as watcher:
+            cpu_s = find_cpu_s(self.sites, (ONE_PLACE,))
+            begin = backlog.put_into_log(query.log, EDGES)
+            end = self._await_end_of_time(query.log)
+            cpu_s = find_cpu_s(self.sites, (ONE_PLACE,)) - cpu_s
+        return _describe(query.log, end - begin, cpu_s + watcher.cpu_s)
+
+    def _take_plain(self, folder: Path, backlog: Backlog) -> Pass:
+        given = folder / "input"
+        backlog.put_empty_file(given)
+        function = "benchmarks.spark_runtime_plain:start_plain_query"
+        options = {"application": PIPELINE, "input": str(given)}
+        query = _query(folder, "own", function, options=options)
+        with self._running(query):
+            cpu_s = find_cpu_s(self.sites, (ONE_PLACE,))
+            begin = backlog.put_files(given)
+            end = self._await_rows(query.log, self._results[backlog.rides])
+            cpu_s = find_cpu_s(self.sites, (ONE_PLACE,)) - cpu_s
+        return _describe(query.log, end - begin, cpu_s)
+
+    @contextmanager
+    def _running(self, query: QuerySpec) -> Iterator[None]:
+        site = self.sites[ONE_PLACE]
+        site.start(query)
+        try:
+            wait_until_warm(self.sites, (ONE_PLACE,))
+            yield
+        finally:
+            site.stop(query.name)
+
+    @contextmanager
+    def _watching(self, names: Sequence[str], watched: bool) -> Iterator[Watcher]:
+        watcher = Watcher(self.sites, names)
+        with watcher.running() if watched else nullcontext():
+            yield watcher
+
+    def _await_end_of_time(self, path: Path) -> float:
+        """When the last result was published: nothing comes after the end of time."""
+        log = Log(path)
+
+        def find_end() -> float | None:
+            for segment in log.segments(SINK_CLOCK):
+                if (segment.latest_us or 0) >= END_OF_TIME_MS * 1000:
+                    return published_at(segment.folder)
+            return None
+
+        return wait_for(self.sites, find_end, "the backlog is not worked off") or 0.0
+
+    def _await_rows(self, path: Path, rows: int) -> float:
+        """When the last of so many results was published."""
+        log = Log(path)
+
+        def find_end() -> float | None:
+            segments = list(log.segments(SINK))
+            there = sum(segment.rows for segment in segments) >= rows
+            return max(published_at(segment.folder) for segment in segments) if there else None
+
+        return wait_for(self.sites, find_end, "the files are not worked off") or 0.0
+
+
+class Watcher:
+    """Asks sites for their records as a run does, and feeds a monitor with them."""
+
+    def __init__(self, sites: Sites, names: Sequence[str]) -> None:
+        self.cpu_s = 0.0
+        """What the CPU has worked on that here; what it has at the sites is counted there."""
+        self._sites, self._names = sites, names
+        self._monitor = Monitor(load_pipeline(PIPELINE).application)
+        self._ending = threading.Event()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Look every now and then, for the length of the block."""
+        thread = threading.Thread(target=self._run)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ending.set()
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._ending.wait(LOOK_EVERY_S):
+            begin_s = time.thread_time()
+            for name in self._names:
+                for record in self._sites[name].records():
+                    self._monitor.take(record)
+            self._monitor.figures()
+            self.cpu_s += time.thread_time() - begin_s
+
+
+def tell_throughput(race: Race) -> Iterator[Row]:
+    """Rows per second of each way, and what splitting costs."""
+    whole = race.rows_per_s(WHOLE)
+    for way in (PLANNED, RAW):
+        yield _ratio(
+            f"throughput against one place, {way}", race.rows_per_s(way), whole, THROUGHPUT_TARGET
+        )
+    yield _ratio("throughput of one place against plain Spark", whole, race.rows_per_s(PLAIN), None)
+    for way in WAYS:
+        rates = race.rows_per_s(way)
+        cpu_us = median(each.cpu_s / race.backlog.rides for each in race.passes[way]) * 1e6
+        yield Row(
+            measure=f"rides, {way}",
+            value=median(rates),
+            unit="rides/s",
+            note=f"{min(rates):,.0f} to {max(rates):,.0f}; {cpu_us:.1f} CPU µs for each",
+        )
+
+
+def _ratio(
+    measure: str, rates: Sequence[float], others: Sequence[float], target: float | None
+) -> Row:
+    ratios = [rate / other for rate, other in zip(rates, others, strict=True)]
+    return Row(
+        measure=measure,
+        value=median(ratios),
+        target=target,
+        at_least=True,
+        note=f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} turns",
+    )
+
+
+def tell_watching(race: Race) -> Iterator[Row]:
+    """What it costs to count rows at every operator, and to ask for the counts."""
+    with_it, without = race.passes[PLANNED], race.passes[UNWATCHED]
+    measures = {
+        "monitoring, CPU seconds more": [
+            a.cpu_s / b.cpu_s - 1 for a, b in zip(with_it, without, strict=True)
+        ],
+        "monitoring, throughput less": [
+            1 - b.seconds / a.seconds for a, b in zip(with_it, without, strict=True)
+        ],
+    }
+    for measure, costs in measures.items():
+        yield Row(
+            measure=measure,
+            value=100 * median(costs),
+            unit="%",
+            target=100 * WATCH_TARGET,
+            note=f"{100 * min(costs):.1f} to {100 * max(costs):.1f} in {len(costs)} turns",
+        )
+
+
+def _query(folder: Path, role: str, pipeline: str, **more: Any) -> QuerySpec:
+    return QuerySpec(
+        site=ONE_PLACE,
+        epoch=0,
+        role=role,
+        pipeline=pipeline,
+        log=folder / "log",
+        checkpoint=folder / "checkpoints" / ONE_PLACE,
+        trigger="100 ms",
+        durable=False,
+        **more,
+    )
+
+
+def _describe(log: Path, seconds: float, cpu_s: float) -> Pass:
+    segments = list(Log(log).segments(SINK))
+    hashes = sum(part.hash_sum for segment in segments for part in segment.parts)
+    return Pass(
+        seconds=seconds,
+        cpu_s=cpu_s,
+        rows=sum(segment.rows for segment in segments),
+        fingerprint=hashes % 2**64,
+    )

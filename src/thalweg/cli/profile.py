@@ -1,0 +1,141 @@
+"""`thalweg profile`: what do the operators of a pipeline do to events, and what do they cost?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from thalweg.errors import Defects
+    from thalweg.spark.pipeline import Pipeline
+
+_PLOT_ENDINGS = (".png", ".svg", ".pdf")
+
+
+def profile(
+    pipeline: Annotated[
+        str,
+        typer.Argument(metavar="PIPELINE", help="Name of an example, or package.module:attribute."),
+    ],
+    rows: Annotated[
+        int | None, typer.Option(help="Rows of each source; else enough for some windows.")
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[SOURCE=]FILE",
+            help="A source's rows (.parquet, .csv or .json); repeatable. Else they are generated.",
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Events per second of event time; else as declared.")
+    ] = None,
+    sites: Annotated[int, typer.Option(help="Over how many sites the rows are split.")] = 1,
+    repeat: Annotated[int, typer.Option(help="How often each operator's CPU is measured.")] = 5,
+    seed: Annotated[int, typer.Option(help="For generated rows.")] = 0,
+    write: Annotated[
+        Path | None,
+        typer.Option(help="Save the application with measured figures here (YAML or JSON)."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw it into this file (.png, .svg or .pdf).")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Local Spark master, such as local[2]; else local[1].")
+    ] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> None:
+    """Run each operator on a sample with Spark: selectivity, event sizes, CPU, state."""
+    from thalweg.errors import Defects
+    from thalweg.files.save import require_place
+    from thalweg.spark.profile import profile as measure
+    from thalweg.spark.profile.report import (
+        plot_profile,
+        profile_table,
+        save_application,
+        show_difference,
+    )
+
+    defects = Defects()
+    found = defects.attempt("", lambda: _find_pipeline(pipeline))
+    if write is not None:
+        defects.attempt("--write", lambda: require_place(write))
+    if plot is not None:
+        _require_plot(defects, plot)
+    files = _read_data(defects, data or [], found)
+    defects.raise_if_any()
+    with counting("profiling") as on_progress:
+        result = measure(
+            cast("Pipeline", found),
+            rows,
+            data=files,
+            rate=rate,
+            sites=sites,
+            repeat=repeat,
+            seed=seed,
+            master=master,
+            on_progress=on_progress,
+        )
+    if write is not None:
+        save_application(result, write)
+    if plot is not None:
+        plot_profile(result, plot)
+    if format is Format.JSON:
+        print_json(result.to_dict())
+    else:
+        print_table(*profile_table(result), title=f"declared → measured at {result.calibration}")
+        for difference in result.differences():
+            typer.echo(show_difference(difference))
+    for path in (write, plot):
+        if path is not None:
+            say(f"wrote {path}")
+
+
+def _find_pipeline(name: str) -> Pipeline:
+    """The example of that name, or the pipeline of that module."""
+    from thalweg.errors import Defect, InvalidInput, nearest
+    from thalweg.spark.examples import EXAMPLES
+    from thalweg.spark.pipeline.reference import load_pipeline
+
+    if ":" not in name and name not in EXAMPLES:
+        rule = "the name of an example, or package.module:attribute"
+        hint = nearest(name, EXAMPLES)
+        raise InvalidInput([Defect(path="pipeline", value=name, rule=rule, hint=hint)])
+    return load_pipeline(EXAMPLES.get(name, name))
+
+
+def _read_data(defects: Defects, words: list[str], pipeline: Pipeline | None) -> dict[str, str]:
+    """The file of each source; one without a name is for the only source."""
+    sources = [] if pipeline is None else [s.name for s in pipeline.steps if s.role == "source"]
+    files: dict[str, str] = {}
+    for word in words:
+        name, equals, path = word.partition("=")
+        if equals and name in sources:
+            source, file = name, path
+        elif len(sources) == 1:
+            source, file = sources[0], word
+        else:
+            rule = f"SOURCE=FILE with one of the sources {', '.join(sources)}"
+            if pipeline is not None:
+                defects.add("--data", word, rule)
+            continue
+        defects.require(source not in files, "--data", word, "one file for each source")
+        files[source] = file
+    return files
+
+
+def _require_plot(defects: Defects, plot: Path) -> None:
+    from thalweg.adapt.plot import require_plotting
+
+    require_plotting()
+    if plot.suffix.lower() not in _PLOT_ENDINGS:
+        rule = f"a file name that ends in {', '.join(_PLOT_ENDINGS)}"
+        defects.add("--plot", str(plot), rule)
+    if not plot.parent.is_dir():
+        defects.add("--plot", str(plot), "an existing folder to write into")
+    elif plot.is_dir():
+        defects.add("--plot", str(plot), "a regular file, or none yet")

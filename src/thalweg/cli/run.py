@@ -1,0 +1,232 @@
+"""`thalweg run`: plan, deploy, watch and adapt a pipeline on its sites, until stopped."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thalweg.cli.inputs import NetworkArgument, WorkloadOption, read_options, require_births
+from thalweg.cli.output import Format, FormatOption, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from thalweg.spark.deployment import Deployment, StartFeed
+    from thalweg.spark.deployment.check import RunWishes
+
+_DEFAULT_RIDES_PER_S = 1000.0
+
+
+def run(
+    pipeline: Annotated[
+        str,
+        typer.Argument(metavar="PIPELINE", help="Name of an example, or package.module:attribute."),
+    ],
+    network: NetworkArgument,
+    strategy: Annotated[
+        str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
+    ] = "atsoo",
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Folder of the run; the same one resumes it.")] = (
+        Path("run")
+    ),
+    interval: Annotated[str, typer.Option(help="How often to look at the run.")] = "2 s",
+    trigger: Annotated[str, typer.Option(help="Least time from one batch to the next.")] = "200 ms",
+    link: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="How rows come to the cloud: kafka://host:port/topic; else all share one log.",
+        ),
+    ] = None,
+    length: Annotated[
+        str | None, typer.Option("--for", help="Stop after this time; else when told to.")
+    ] = None,
+    adapt: Annotated[
+        bool, typer.Option("--adapt/--keep", help="Change cuts when there is a cause, or never.")
+    ] = True,
+    workload: WorkloadOption = None,
+    feed: Annotated[
+        str | None,
+        typer.Option(metavar="rides:N", help="Send N generated taxi rides per second."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Send the rides of this trip file instead (Parquet).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of generated rides.")] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the plan and the steps.")
+    ] = False,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> None:
+    """Run a pipeline on Spark at the sites of a network. Called again, it goes on where it was."""
+    from thalweg.errors import Defects
+    from thalweg.spark.deployment.check import RunWishes
+
+    defects = Defects()
+    options = defects.attempt("", lambda: read_options(option or [])) or {}
+    length_s = defects.attempt("", lambda: _length(length))
+    start_feed = defects.attempt("", lambda: _feed(pipeline, feed, data, seed))
+    rates = defects.attempt("", lambda: _rates(pipeline, network, workload))
+    from thalweg.spark.deployment.decisions import LIVE_TRIGGER
+
+    wishes = RunWishes(
+        pipeline=pipeline,
+        network=network,
+        folder=folder,
+        strategy=strategy,
+        options=options,
+        rates=rates,
+        interval=interval,
+        trigger=trigger,
+        link=link,
+        adapt=LIVE_TRIGGER if adapt else None,
+    )
+    if dry_run or defects:
+        _outline(wishes, defects, format)
+        return
+    from thalweg.spark.deployment import Deployment
+
+    asked = {item.name: getattr(wishes, item.name) for item in fields(wishes)}
+    deployment = Deployment(**asked, feed=start_feed)
+    say(f"starting {pipeline} in {folder}; `thalweg stop {folder}` ends it")
+    with _until_signal(deployment):
+        deployment.start()
+        say(_describe_start(deployment))
+        _wait(deployment, length_s)
+    _print_report(deployment.report, format)
+
+
+def _outline(wishes: RunWishes, defects: Any, format: Format) -> None:  # noqa: A002
+    """Print what a run would do; or raise everything that keeps it from being done."""
+    from thalweg.spark.deployment.check import prepare
+
+    prepared = defects.attempt("", lambda: prepare(wishes, dry=True))
+    defects.raise_if_any()
+    steps = prepared.outline()
+    if format is Format.JSON:
+        cuts = {site: list(cut) for site, cut in prepared.cuts.items()}
+        print_json({"cuts": cuts, "steps": list(steps), "plan": prepared.plan.to_dict()})
+        return
+    typer.echo(prepared.plan.headline)
+    for number, step in enumerate(steps, start=1):
+        typer.echo(f"{number}. {step}")
+
+
+def _length(text: str | None) -> float | None:
+    from thalweg.units import DURATION, parse_quantity
+
+    return None if text is None else parse_quantity(text, DURATION, path="--for")
+
+
+def _rates(pipeline: str, network: Path, workload: Path | None) -> Any:
+    """The rates at the beginning of a workload, if there is one."""
+    if workload is None:
+        return None
+    from thalweg.files.load import load_network, load_workload
+    from thalweg.model import Problem
+    from thalweg.spark.deployment.check import find_pipeline
+
+    load = load_workload(workload)
+    app, net = find_pipeline(pipeline).application, load_network(network)
+    complete = require_births(workload, load, Problem(application=app, network=net))
+    return complete.rates_at(float(complete.time_s[0]))
+
+
+def _feed(pipeline: str, feed: str | None, data: Path | None, seed: int) -> StartFeed | None:
+    """What sends rows while the pipeline runs, checked as far as it can be."""
+    if feed is None and data is None:
+        return None
+    from thalweg.errors import Defect, Defects, InvalidInput
+    from thalweg.spark.deployment.check import find_pipeline
+    from thalweg.spark.feed.rides import MOST_PER_S, feed_rides, feed_trips, require_ride_source
+
+    defects, rate_per_s = Defects(), _DEFAULT_RIDES_PER_S
+    if feed is not None:
+        kind, _, number = feed.partition(":")
+        try:
+            rate_per_s = float(number)
+        except ValueError:
+            rate_per_s = -1.0
+        good = kind == "rides" and 0 < rate_per_s <= MOST_PER_S
+        rule = f"rides:N, where N are rides per second, at most {MOST_PER_S:g}"
+        defects.require(good, "--feed", feed, rule)
+    defects.require(0 <= seed < 2**31, "--seed", seed, "a whole number >= 0")
+    try:
+        found = find_pipeline(pipeline)
+        source = next(step for step in found.steps if step.role == "source")
+        require_ride_source(source, "--data" if feed is None else "--feed")
+    except InvalidInput as error:
+        # What is wrong with the pipeline's name is told by whoever starts it.
+        defects.absorb(InvalidInput(d for d in error.defects if d.path != "pipeline"))
+    if data is not None and not data.is_file():
+        missing = Defect(file=str(data), path="", value=None, rule="an existing trip file")
+        defects.absorb(InvalidInput([missing]))
+    defects.raise_if_any()
+    if data is not None:
+        return partial(feed_trips, file=data, rate_per_s=rate_per_s)
+    return partial(feed_rides, rate_per_s=rate_per_s, seed=seed)
+
+
+@contextmanager
+def _until_signal(deployment: Deployment) -> Iterator[None]:
+    """Within the block, an interrupt or a termination asks the run to stop, in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ask(number: int, _frame: object) -> None:
+        say("stopping" if number == signal.SIGTERM else "stopping; once more to end at once")
+        deployment.request_stop()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {n: signal.signal(n, ask) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(deployment: Deployment, length_s: float | None) -> None:
+    deadline = None if length_s is None else time.monotonic() + length_s
+    while not deployment.await_termination(0.2):
+        if deadline is not None and time.monotonic() >= deadline:
+            deployment.request_stop()
+
+
+def _describe_start(deployment: Deployment) -> str:
+    from thalweg.spark.deployment.status import describe_cuts
+
+    reason = deployment.status.get("last_decision", {}).get("reason", "")
+    return f"running, {reason}: {describe_cuts(deployment.cuts)}"
+
+
+def _print_report(report: dict[str, Any], format: Format) -> None:  # noqa: A002
+    if format is Format.JSON:
+        print_json(report)
+        return
+    rows = [["rows in", f"{report['rows_in']:,}"]]
+    rows += [[f"rows out of {sink}", f"{count:,}"] for sink, count in report["rows_out"].items()]
+    if report["dead_rows"]:
+        rows.append(["rows that broke a condition", f"{report['dead_rows']:,}"])
+    rows += [
+        [f"sent by {site}", f"{size / 1e6:.3f} MB"] for site, size in report["sent_bytes"].items()
+    ]
+    rows.append(["restarts", str(len(report["restarts"]))])
+    print_table(["figure", "value"], rows, title=f"{report['seconds']:.0f} s, {report['state']}")
+    for change in report["changes"]:
+        moment = datetime.fromtimestamp(change["at_s"]).astimezone()
+        took = f" ({change['seconds']:.1f} s)"
+        typer.echo(f"{moment:%H:%M:%S} {change['cause']}: {change['reason']}{took}")

@@ -1,0 +1,70 @@
+"""`thalweg status`: how is a run doing?"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from thalweg.cli.output import Format, FormatOption, print_json, print_table
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the run.")]
+
+
+def status(
+    folder: FolderArgument,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> None:
+    """Say how a run is doing, or when it was last heard of and what to do about that."""
+    from thalweg.spark.deployment.folder import RunFolder
+
+    found = RunFolder.of_run(folder)
+    told, is_alive = found.read_status(), found.is_held()
+    silent_s = max(0.0, time.time() - float(told.get("heartbeat_s", time.time())))
+    if format is Format.JSON:
+        print_json({**told, "alive": is_alive, "heartbeat_age_s": round(silent_s, 3)})
+        return
+    typer.echo(describe_run(told, silent_s, is_alive=is_alive))
+    _print_sites(told)
+    if told.get("last_decision"):
+        typer.echo(f"last decision: {told['last_decision'].get('reason', '')}")
+
+
+def describe_run(told: dict[str, Any], silent_s: float, *, is_alive: bool) -> str:
+    """A run in a line or two: what it is, whether it is there, and what to do if not."""
+    what = f"{told.get('pipeline', 'a run')} on {told.get('network', 'a network')}"
+    state = told.get("state", "starting")
+    if is_alive:
+        rows = f", {told['rows_in']:,} rows in" if "rows_in" in told else ""
+        return f"{what}: {state}, last look {silent_s:.0f} s ago{rows}"
+    again = "Hint: the same `thalweg run` goes on where it was."
+    if state == "ended":
+        return f"{what}: stopped {silent_s:.0f} s ago. {again}"
+    if state == "failed":
+        return f"{what}: failed {silent_s:.0f} s ago: {told.get('error')}\n{again}"
+    return f"{what}: not running; it was killed, last heard of {silent_s:.0f} s ago. {again}"
+
+
+def _print_sites(told: dict[str, Any]) -> None:
+    rates = told.get("rates") or {}
+    rows = []
+    for name, site in told.get("sites", {}).items():
+        query = (site["queries"] or [{}])[0]
+        arriving = sum(by_site.get(name, 0.0) for by_site in rates.values())
+        cut = told.get("cuts", {}).get(name)
+        rows.append(
+            [
+                name,
+                "yes" if site["alive"] else "no",
+                "everything" if cut is None else ", ".join(cut) or "nothing",
+                f"{arriving:.0f}" if cut is not None else "",
+                f"{query.get('processed_rows_per_s', 0.0):.0f}",
+                str(query.get("batch", "")),
+                str(query.get("error") or ""),
+            ]
+        )
+    if rows:
+        names = ["site", "alive", "runs", "rows/s in", "rows/s done", "batch", "error"]
+        print_table(names, rows)

@@ -1,0 +1,289 @@
+"""The folder of a run: what it is, who holds it, and what it tells to those who look in.
+
+    run.json          what runs here: another pipeline or network is refused
+    run.lock          held as long as a process runs it
+    status.json       how it is doing, written anew at every interval
+    decisions.jsonl   every decision with its reason, oldest first
+    history.json      the cuts that ran, oldest first: where a rollback goes back to
+    plans/            the plans behind them
+    control/          what it is asked to do
+    report.json       what came out of it
+    log/, checkpoints/, journal.jsonl, sites/    its data
+
+Files are written beside their place and moved there, so a reader sees a whole one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+from thalweg.errors import Defect, Defects, InvalidInput
+from thalweg.spark.query.checkpoint import require_writable
+
+_VERSION = 1
+_MOST_BYTES = 16 * 2**20
+_KEPT_HISTORY = 100
+Cuts = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunManifest:
+    """What a folder's run is: of this pipeline, with this graph, on these sites."""
+
+    pipeline: str
+    graph: str
+    """A fingerprint of the pipeline's steps: what checkpoints are tied to."""
+    network: str
+    fogs: tuple[str, ...]
+    cloud: str
+    ships: bool = False
+    """Whether its fogs have logs of their own, from which rows go over a link."""
+
+    def require_same(self, found: RunManifest) -> None:
+        """Raise `InvalidInput` for everything in which this run differs from the one found."""
+        defects = Defects()
+        new = "a new folder for another run, or"
+        for name, noun in (
+            ("pipeline", "the pipeline"),
+            ("network", "the network"),
+            ("fogs", "the fog sites"),
+            ("cloud", "the cloud site"),
+        ):
+            before, now = getattr(found, name), getattr(self, name)
+            rule = f"{new} {noun} that this folder's run has: {_shown(before)}"
+            defects.require(before == now, name, _shown(now), rule)
+        if self.pipeline == found.pipeline:
+            rule = f"{new} the pipeline as it was: its operators have changed"
+            same = self.graph == found.graph
+            defects.require(same, "pipeline", self.pipeline, rule, "checkpoints know the old one")
+        has = "a link: its fogs have logs of their own" if found.ships else "no link that ships"
+        defects.require(self.ships == found.ships, "link", None, f"{new} {has}, as in this folder")
+        defects.raise_if_any()
+
+
+def _shown(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else ", ".join(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """Cuts that ran: since when, why, and the plan behind them, if there was one."""
+
+    cuts: Cuts
+    reason: str
+    at_s: float
+    plan: str | None = None
+    """The name of the plan's file in `plans/`."""
+
+
+class RunFolder:
+    """The folder of a run, for the one who runs it and for those who look in."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).absolute()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a run in it."""
+        return (self.path / "run.json").is_file()
+
+    @property
+    def plans(self) -> Path:
+        """Where plans are kept."""
+        return self.path / "plans"
+
+    @property
+    def control(self) -> Path:
+        """Where requests are left."""
+        return self.path / "control"
+
+    @property
+    def decisions_file(self) -> Path:
+        """Where decisions are written down."""
+        return self.path / "decisions.jsonl"
+
+    @classmethod
+    def of_run(cls, path: Path | str) -> Self:
+        """The folder of a run; raises `InvalidInput` where there is none in it."""
+        folder = cls(path)
+        if not folder.exists:
+            hint = "the folder that was given to `thalweg run --folder`"
+            rule = "the folder of a run"
+            raise InvalidInput([Defect(path="FOLDER", value=str(path), rule=rule, hint=hint)])
+        return folder
+
+    # Who holds it
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep the folder to oneself for the length of the block; an ended process holds none.
+
+        Raises:
+            InvalidInput: where another run has it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self._open_lock() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InvalidInput([self._held_defect()]) from None
+            yield
+
+    def is_held(self) -> bool:
+        """Whether somebody runs it now."""
+        if not (self.path / "run.lock").exists():
+            return False
+        with self._open_lock() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return True
+            return False
+
+    def _open_lock(self) -> Any:
+        return (self.path / "run.lock").open("a")
+
+    def _held_defect(self) -> Defect:
+        rule = "a folder that no other run holds"
+        hint = f"`thalweg stop {self.path}` ends the run that holds it"
+        return Defect(path="folder", value=str(self.path), rule=rule, hint=hint)
+
+    def require_free(self) -> None:
+        """Raise `InvalidInput` unless one can write here and nobody else runs it.
+
+        A folder that is missing is not made yet.
+        """
+        try:
+            if self.path.exists():
+                require_writable(self.path)
+            else:
+                _require_makeable(self.path)
+        except OSError as error:
+            rule, hint = "a folder that can be written", error.strerror or str(error)
+            defect = Defect(path="folder", value=str(self.path), rule=rule, hint=hint)
+            raise InvalidInput([defect]) from None
+        if self.is_held():
+            raise InvalidInput([self._held_defect()])
+
+    # What it is and how it is doing
+
+    def write_manifest(self, manifest: RunManifest) -> None:
+        """Say what runs here."""
+        self._write("run.json", {"thalweg_run": _VERSION, **asdict(manifest)})
+
+    def read_manifest(self) -> RunManifest:
+        """What runs here; raises `InvalidInput` where that cannot be read."""
+        data = self._read("run.json")
+        try:
+            if data.pop("thalweg_run") != _VERSION:
+                raise ValueError
+            return RunManifest(**{**data, "fogs": tuple(data["fogs"])})
+        except (KeyError, TypeError, ValueError):
+            raise InvalidInput([self._unreadable("run.json", "other data")]) from None
+
+    def write_status(self, status: Mapping[str, Any]) -> None:
+        """Say how the run is doing."""
+        self._write("status.json", status)
+
+    def read_status(self) -> dict[str, Any]:
+        """How the run said that it was doing; nothing where it has not said anything yet."""
+        return self._read("status.json") if (self.path / "status.json").exists() else {}
+
+    def write_report(self, report: Mapping[str, Any]) -> None:
+        """Keep what came out of the run."""
+        self._write("report.json", report)
+
+    def write_decision(self, decision: Mapping[str, Any]) -> None:
+        """Add a decision to those before; a line that a crash has cut off is left behind."""
+        with self.decisions_file.open("ab+") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                torn = file.read(1) != b"\n"
+                file.write(b"\n" if torn else b"")
+            file.write(json.dumps(decision, allow_nan=False).encode() + b"\n")
+
+    def read_decisions(self) -> list[dict[str, Any]]:
+        """Every decision, oldest first; lines that a crash has cut off are left out."""
+        found = []
+        with suppress(FileNotFoundError):
+            for line in self.decisions_file.read_text(encoding="utf-8").splitlines():
+                with suppress(ValueError):
+                    found.append(json.loads(line))
+        return [decision for decision in found if isinstance(decision, dict)]
+
+    # Plans and cuts
+
+    def keep_plan(self, text: str) -> str:
+        """Keep a plan under the next number; returns the name of its file."""
+        self.plans.mkdir(exist_ok=True)
+        numbers = [int(f.stem) for f in self.plans.glob("*.json") if f.stem.isdecimal()]
+        name = f"{max(numbers, default=0) + 1:04d}.json"
+        _write_whole(self.plans / name, text)
+        return name
+
+    def write_history(self, entries: Sequence[HistoryEntry]) -> None:
+        """Keep the cuts that ran, the present ones last."""
+        kept = [asdict(entry) for entry in entries[-_KEPT_HISTORY:]]
+        self._write("history.json", {"entries": kept})
+
+    def read_history(self) -> list[HistoryEntry]:
+        """The cuts that ran, the present ones last."""
+        if not (self.path / "history.json").exists():
+            return []
+        try:
+            return [
+                HistoryEntry(**{**entry, "cuts": as_cuts(entry["cuts"])})
+                for entry in self._read("history.json")["entries"]
+            ]
+        except (KeyError, TypeError, AttributeError):
+            raise InvalidInput([self._unreadable("history.json", "other data")]) from None
+
+    def _write(self, name: str, data: Mapping[str, Any]) -> None:
+        _write_whole(self.path / name, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+    def _read(self, name: str) -> dict[str, Any]:
+        file = self.path / name
+        try:
+            with file.open("rb") as opened:
+                data = json.loads(opened.read(_MOST_BYTES))
+        except (OSError, ValueError, RecursionError) as error:
+            raise InvalidInput([self._unreadable(name, str(error))]) from None
+        if not isinstance(data, dict):
+            raise InvalidInput([self._unreadable(name, type(data).__name__)])
+        return data
+
+    def _unreadable(self, name: str, value: str) -> Defect:
+        rule = "a file as a run writes it"
+        return Defect(file=str(self.path / name), path="", value=value, rule=rule)
+
+
+def _require_makeable(folder: Path) -> None:
+    """Raise `OSError` where the folder, which is missing, cannot be made."""
+    above = next(parent for parent in folder.parents if parent.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, f"{above} is no folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, f"{above} cannot be written")
+
+
+def as_cuts(data: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Cuts from plain data."""
+    return {str(site): tuple(map(str, cut)) for site, cut in data.items()}
+
+
+def _write_whole(file: Path, text: str) -> None:
+    draft = file.with_name(f".{file.name}.{uuid4().hex}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,126 @@
+"""What a coordinator has done, written down so that the next one goes on from there.
+
+One JSON line for every step that was carried out. A line that was cut off by a crash was never
+finished, so it counts as not written. One coordinator at a time: the file is locked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from thalweg.errors import ThalwegError
+from thalweg.spark.deployment.hand_over import (
+    DeploymentState,
+    Drain,
+    ExportState,
+    Fence,
+    Prepare,
+    StartEpoch,
+    Step,
+    learn,
+)
+from thalweg.spark.pipeline.windows import Opening
+
+_KINDS: dict[str, type[Step]] = {
+    kind.__name__: kind for kind in (StartEpoch, Prepare, Drain, ExportState, Fence)
+}
+
+
+class JournalHeld(ThalwegError):
+    """Another coordinator runs this deployment."""
+
+
+class JournalBroken(ThalwegError):
+    """A line in the middle of a journal cannot be read."""
+
+
+class Journal:
+    """The steps of one deployment, oldest first; use it as a context manager."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        file = self.path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise JournalHeld(
+                f"{self.path} is in use: another coordinator runs this deployment. "
+                "Hint: `thalweg stop` ends it."
+            ) from None
+        self._file = file
+        self._cut_off_torn_line()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def write(self, step: Step, **reached: Any) -> None:
+        """Write down that the step was carried out, and what it reached; then it is on the disk."""
+        if self._file is None:
+            raise JournalHeld(f"{self.path} is not open")
+        record = {
+            "step": type(step).__name__,
+            **asdict(step),
+            "reached": reached,
+        }
+        self._file.write(json.dumps(record, allow_nan=False) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def read(self) -> Iterator[tuple[Step, dict[str, Any]]]:
+        """Every step with what it reached, oldest first."""
+        if not self.path.exists():
+            return
+        text = self.path.read_text(encoding="utf-8")
+        whole, _, _ = text.rpartition("\n")
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                record = json.loads(line)
+                reached = record.pop("reached")
+                kind = _KINDS[record.pop("step")]
+                for name in {"cut", "carried"} & set(record):
+                    record[name] = tuple(record[name])
+                step = kind(**record)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise JournalBroken(
+                    f"{self.path}:{number}: not a step of a deployment ({error}). "
+                    "Hint: restore the file from a copy; what runs cannot be known without it."
+                ) from error
+            yield step, reached
+
+    def state(
+        self, sites: tuple[str, ...], openings: Mapping[str, Opening] | None = None
+    ) -> DeploymentState:
+        """What is true after all of it."""
+        state = DeploymentState.of(sites, openings)
+        for step, reached in self.read():
+            if step.site in state.sites:
+                state = learn(state, step, **reached)
+        return state
+
+    def _cut_off_torn_line(self) -> None:
+        if self._file is None:
+            return
+        text = self.path.read_text(encoding="utf-8", errors="replace")
+        if text and not text.endswith("\n"):
+            keep = text.rfind("\n") + 1
+            self._file.truncate(len(text[:keep].encode("utf-8")))

@@ -1,0 +1,315 @@
+"""The life of a run: deploy, look, decide, move, mend what dies, do what is asked.
+
+It has no thread of its own, and whoever runs it says what time it is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from thalweg.errors import InvalidInput, ThalwegError
+from thalweg.model import Plan
+from thalweg.spark.deployment.control import (
+    MOVE,
+    ROLLBACK,
+    STOP,
+    Refused,
+    Request,
+    answer,
+    forget_answers,
+    take,
+)
+from thalweg.spark.deployment.decisions import AdapterState, Verdict, expected_of, figures_of
+from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
+from thalweg.spark.deployment.plan import Cuts
+from thalweg.spark.deployment.restarts import RestartBudget
+from thalweg.spark.deployment.runtime import Runtime
+from thalweg.spark.deployment.status import describe_cuts, describe_site, nest_rates, same_cuts
+from thalweg.spark.deployment.tally import Rates, Tally
+from thalweg.spark.deployment.watch import Watcher
+from thalweg.spark.monitor.record import arrival_of
+from thalweg.spark.site.channel import SiteError
+from thalweg.spark.site.site import SiteEvent, SiteStatus
+
+
+class Decides(Protocol):
+    """What a run asks about its cuts; see `thalweg.spark.deployment.decisions.Adapter`."""
+
+    def look(
+        self, state: AdapterState, now_s: float, cuts: Cuts, rates: Rates | None
+    ) -> tuple[Verdict, AdapterState]:
+        """What to do about the cuts that run, and what to remember."""
+        ...
+
+    def hold(self, state: AdapterState, now_s: float, by: str) -> AdapterState:
+        """Remember that cuts were set by hand."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParts:
+    """What a run works with."""
+
+    runtime: Runtime
+    folder: RunFolder
+    tally: Tally
+    require_cuts: Callable[[Cuts], None]
+    watcher: Watcher | None = None
+    """Without one, only what is in the log is known."""
+    adapter: Decides | None = None
+    """Without one, cuts change only by hand."""
+    budget: RestartBudget = field(default_factory=RestartBudget)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What every status says of the run: its pipeline, its network, …"""
+    clock: Callable[[], float] = time.monotonic
+    """Tells how long changes take."""
+
+
+class DeploymentLoop:
+    """One run, from the moment that its sites are there."""
+
+    def __init__(self, parts: RunParts, now_s: float) -> None:
+        self._parts = parts
+        self._began_s = now_s
+        self._remembered = AdapterState()
+        self._history = parts.folder.read_history()
+        self._sites: Mapping[str, SiteStatus] = {}
+        self._seen: dict[str, object] = {}
+        self._decision: dict[str, Any] = {}
+        self._note = ""
+        self.changes: list[dict[str, Any]] = []
+        self.restarts: list[dict[str, Any]] = []
+        self.stopping = False
+
+    @property
+    def cuts(self) -> dict[str, tuple[str, ...]]:
+        """What runs at every fog."""
+        return dict(self._parts.runtime.cuts)
+
+    def begin(self, plan: Plan, cuts: Cuts, now_s: float) -> None:
+        """Deploy these cuts where nothing ran before; else go on with what ran."""
+        forget_answers(self._parts.folder)
+        # Whoever asked the run before to stop has got what they wanted.
+        waiting = [request for request in take(self._parts.folder) if request.kind != STOP]
+        running = self.cuts
+        missing = {fog: cut for fog, cut in cuts.items() if fog not in running}
+        if running and not missing:
+            reason = "resumed: what ran before goes on"
+            self._write_decision(now_s, "resume", reason, running)
+            if not self._history or not same_cuts(self._history[-1].cuts, running):
+                self._keep_history(running, "found running", now_s, None)
+        else:
+            reason = "first deployment"
+            if not plan.feasible:
+                reason += f"; the plan is not feasible: {plan.violations[0]}"
+            self._change(now_s, "first", reason, {**cuts, **running}, plan)
+        for request in waiting:
+            self._obey(request, now_s)
+
+    def turn(self, now_s: float, timeout_s: float = 0.0) -> None:
+        """Do what was asked, then what the sites need, waiting at most this long for an event."""
+        for request in take(self._parts.folder):
+            self._obey(request, now_s)
+        event = self._parts.runtime.next_event(timeout_s)
+        while event is not None:
+            self._attend(event, now_s)
+            event = self._parts.runtime.next_event(0.0)
+
+    def look(self, now_s: float) -> None:
+        """See how the run is doing, and change its cuts if that is better."""
+        born = self._parts.tally.update(now_s)
+        if self._parts.watcher is not None:
+            records = [*(arrival_of(s, now_s) for s in born), *self._parts.runtime.records()]
+            self._parts.watcher.look(records, self.cuts, now_s)
+        # A site that is too busy to answer, or dead, tells so elsewhere.
+        with suppress(SiteError):
+            self._sites = self._parts.runtime.status()
+        if self._parts.adapter is None:
+            return
+        verdict = self._decide(self._parts.adapter, now_s)
+        self._seen = figures_of(verdict.seen) or self._seen
+        if verdict.cuts is None:
+            self._write_decision(now_s, "look", verdict.reason, self.cuts)
+        else:
+            self._change(now_s, "adapt", verdict.reason, verdict.cuts, verdict.plan)
+
+    def _decide(self, adapter: Decides, now_s: float) -> Verdict:
+        """What to do; whatever keeps that from being found does not keep the run from going on."""
+        try:
+            verdict, self._remembered = adapter.look(
+                self._remembered, now_s, self.cuts, self._parts.tally.rates()
+            )
+            if verdict.cuts is not None:
+                self._parts.require_cuts(verdict.cuts)
+        except ThalwegError as error:
+            return Verdict(reason=f"kept: nothing better can be planned: {error}")
+        return verdict
+
+    # Changing cuts
+
+    def _change(self, now_s: float, cause: str, reason: str, cuts: Cuts, plan: Plan | None) -> None:
+        before = self.cuts
+        self._parts.require_cuts(cuts)
+        name = None if plan is None else self._parts.folder.keep_plan(plan.to_json())
+        begin_s = self._parts.clock()
+        steps = self._go_to(cuts, now_s)
+        seconds = self._parts.clock() - begin_s
+        if self._parts.watcher is not None:
+            self._parts.watcher.changed(now_s + seconds)
+        self._write_decision(now_s, cause, reason, before, plan=name, steps=steps, seconds=seconds)
+        self._decision["expected"] = expected_of(plan)
+        self.changes.append(self._decision)
+        if cause != ROLLBACK:
+            self._keep_history(self.cuts, reason, now_s, name)
+
+    def _go_to(self, cuts: Cuts, now_s: float) -> list[str]:
+        while True:
+            try:
+                return [str(step) for step in self._parts.runtime.go_to(cuts)]
+            except SiteError as error:
+                # A hand-over goes on where it was, once the site is there again.
+                self._mend(error.site, str(error), now_s)
+
+    def _keep_history(self, cuts: Cuts, reason: str, now_s: float, plan: str | None) -> None:
+        entry = HistoryEntry(cuts=dict(cuts), reason=reason, at_s=now_s, plan=plan)
+        self._history.append(entry)
+        self._parts.folder.write_history(self._history)
+
+    def _write_decision(
+        self,
+        now_s: float,
+        cause: str,
+        reason: str,
+        before: Cuts,
+        *,
+        plan: str | None = None,
+        steps: Sequence[str] = (),
+        seconds: float = 0.0,
+    ) -> None:
+        after = self.cuts
+        rates = self._parts.tally.rates()
+        self._decision = {
+            "at_s": round(now_s, 3),
+            "cause": cause,
+            "changed": not same_cuts(before, after),
+            "reason": reason,
+            "from": {site: list(cut) for site, cut in before.items()},
+            "to": {site: list(cut) for site, cut in after.items()},
+            "plan": plan,
+            "steps": list(steps),
+            "seconds": round(seconds, 3),
+            "rates": None if rates is None else nest_rates(rates),
+            "figures": self._seen,
+        }
+        self._parts.folder.write_decision(self._decision)
+
+    # What is asked
+
+    def _obey(self, request: Request, now_s: float) -> None:
+        try:
+            text = self._carry_out(request, now_s)
+        except (InvalidInput, Refused) as error:
+            answer(self._parts.folder, request, str(error), done=False)
+        else:
+            answer(self._parts.folder, request, text, done=True)
+
+    def _carry_out(self, request: Request, now_s: float) -> str:
+        if request.kind == STOP:
+            self.stopping = True
+            return "stopping"
+        if request.kind == ROLLBACK:
+            return self._roll_back(now_s)
+        wanted = {**self.cuts, **request.cuts}
+        self._change(now_s, MOVE, "moved by hand", wanted, None)
+        self._hold(now_s, "cuts were set by hand")
+        return f"moved to {describe_cuts(self.cuts)}"
+
+    def _roll_back(self, now_s: float) -> str:
+        """Back to the cuts before the last change that differ from those that run."""
+        kept = list(self._history)
+        while kept and same_cuts(kept[-1].cuts, self.cuts):
+            kept.pop()
+        if not kept:
+            raise Refused("there are no earlier cuts to go back to")
+        target = kept[-1]
+        reason = f"rolled back to the cuts before, of: {target.reason}"
+        self._change(now_s, ROLLBACK, reason, target.cuts, None)
+        self._history = kept
+        self._parts.folder.write_history(kept)
+        self._hold(now_s, "cuts were rolled back")
+        return f"rolled back to {describe_cuts(self.cuts)}"
+
+    def _hold(self, now_s: float, by: str) -> None:
+        if self._parts.adapter is not None:
+            self._remembered = self._parts.adapter.hold(self._remembered, now_s, by)
+
+    # What dies
+
+    def _attend(self, event: SiteEvent, now_s: float) -> None:
+        if event.kind == "died":
+            # One that was mended while cuts changed is alive when its death is told here.
+            if not self._parts.runtime.is_alive(event.site):
+                self._mend(event.site, event.detail, now_s)
+        elif event.kind == "query-failed":
+            self._mend(event.site, event.detail, now_s, event.query)
+        else:
+            self._note = f"{event.site}: {event.detail}"
+
+    def _mend(self, site: str, cause: str, now_s: float, query: str | None = None) -> None:
+        while True:
+            self._parts.budget.spend(site, now_s, cause)
+            self.restarts.append({"site": site, "at_s": round(now_s, 3), "cause": cause})
+            try:
+                self._parts.runtime.restart(site, query)
+                return
+            except SiteError as error:
+                cause, query = str(error), None
+
+    def stop(self) -> None:
+        """End every query after its batch under way."""
+        try:
+            self._parts.runtime.stop()
+        except SiteError as error:
+            # Its checkpoint is where the next start goes on.
+            self._note = f"{error.site} did not end in order: {error.reason}"
+
+    # What is told
+
+    def status(self, state: str, now_s: float, error: str | None = None) -> dict[str, Any]:
+        """How the run is doing, as plain data."""
+        rates = self._parts.tally.rates()
+        return {
+            "state": state,
+            "pid": os.getpid(),
+            "began_s": self._began_s,
+            "heartbeat_s": now_s,
+            **self._parts.about,
+            "cuts": {site: list(cut) for site, cut in self.cuts.items()},
+            "sites": {name: describe_site(site) for name, site in self._sites.items()},
+            "rates": None if rates is None else nest_rates(rates),
+            "figures": self._seen,
+            **self._parts.tally.to_dict(),
+            "changes": sum(change["changed"] for change in self.changes),
+            "restarts": len(self.restarts),
+            "last_decision": self._decision,
+            "note": self._note,
+            "error": error,
+        }
+
+    def report(self, state: str, now_s: float, error: str | None = None) -> dict[str, Any]:
+        """What came out of the run, as plain data."""
+        self._parts.tally.update(now_s)
+        told = self.status(state, now_s, error)
+        for name in ("pid", "heartbeat_s", "sites", "rates", "last_decision", "note", "changes"):
+            told.pop(name)
+        told["seconds"] = round(now_s - self._began_s, 3)
+        told["changes"] = self.changes
+        told["restarts"] = self.restarts
+        if self._parts.watcher is not None:
+            told["planned_and_measured"] = self._parts.watcher.comparison
+        return told

@@ -1,0 +1,110 @@
+"""The sites of a run with their coordinator: what a run tells them, and what they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+from thalweg.spark.deployment.coordinator import Coordinator, DeploymentSpec
+from thalweg.spark.deployment.hand_over import Step
+from thalweg.spark.log import Log
+from thalweg.spark.site.channel import SiteError
+from thalweg.spark.site.site import SiteEvent, SiteSpec, SiteStatus
+from thalweg.spark.site.sites import Sites
+
+Cuts = Mapping[str, tuple[str, ...]]
+
+
+class Runtime(Protocol):
+    """What a run asks of its sites."""
+
+    @property
+    def cuts(self) -> dict[str, tuple[str, ...]]:
+        """What runs at every fog where something runs."""
+        ...
+
+    def go_to(self, cuts: Cuts) -> Sequence[object]:
+        """Take every step to these cuts; returns them."""
+        ...
+
+    def restart(self, site: str, query: str | None = None) -> None:
+        """Start a site again that has died, or only a query of it that has failed."""
+        ...
+
+    def is_alive(self, site: str) -> bool:
+        """Whether a site's process is there."""
+        ...
+
+    def next_event(self, timeout_s: float) -> SiteEvent | None:
+        """What a site did unasked, waited for at most this long."""
+        ...
+
+    def status(self) -> Mapping[str, SiteStatus]:
+        """What all sites are doing."""
+        ...
+
+    def records(self) -> Sequence[Mapping[str, Any]]:
+        """What the batches of all sites did since this was last asked."""
+        ...
+
+    def stop(self) -> object:
+        """End every query after the batch under way."""
+        ...
+
+
+class SparkRuntime:
+    """The runtime on Spark."""
+
+    def __init__(self, sites: Sites, coordinator: Coordinator) -> None:
+        self._sites, self._coordinator = sites, coordinator
+
+    @property
+    def cuts(self) -> dict[str, tuple[str, ...]]:
+        """What runs at every fog where something runs."""
+        return self._coordinator.state.cuts
+
+    def go_to(self, cuts: Cuts) -> tuple[Step, ...]:
+        """Take every step to these cuts; returns them."""
+        return self._coordinator.go_to(cuts)
+
+    def restart(self, site: str, query: str | None = None) -> None:
+        """Start a site again, or only a query of it, from where its checkpoints are."""
+        failed = [spec for spec in self._sites[site].queries if spec.name == query]
+        if failed and self.is_alive(site):
+            self._sites[site].start(failed[0])
+        else:
+            self._sites.restart(site)
+
+    def is_alive(self, site: str) -> bool:
+        """Whether a site's process is there."""
+        return self._sites[site].alive
+
+    def next_event(self, timeout_s: float) -> SiteEvent | None:
+        """What a site did unasked, waited for at most this long."""
+        return self._sites.next_event(timeout_s)
+
+    def status(self) -> dict[str, SiteStatus]:
+        """What all sites are doing, asked at the same time."""
+        return self._sites.status()
+
+    def records(self) -> list[Mapping[str, Any]]:
+        """What the batches of all sites did since this was last asked; dead ones tell nothing."""
+        told: list[Mapping[str, Any]] = []
+        for site in self._sites.values():
+            with suppress(SiteError):
+                told += site.records()
+        return told
+
+    def stop(self) -> Any:
+        """End every query after the batch under way."""
+        return self._coordinator.stop()
+
+
+@contextmanager
+def open_runtime(spec: DeploymentSpec, sites: Sequence[SiteSpec]) -> Iterator[SparkRuntime]:
+    """Start the sites, all at the same time, and go on with what the journal says ran there."""
+    with Sites() as started:
+        started.start(sites)
+        with Coordinator(spec, started, Log(spec.log)) as coordinator:
+            yield SparkRuntime(started, coordinator)

@@ -1,0 +1,49 @@
+"""How a run is doing, as plain data and for people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from thalweg.spark.deployment.plan import Cuts
+from thalweg.spark.deployment.tally import Rates
+from thalweg.spark.site.site import SiteStatus
+
+
+def describe_cuts(cuts: Cuts) -> str:
+    """Cuts for people: "fog-1: parse, clean; fog-2: nothing"."""
+    return "; ".join(f"{site}: {', '.join(cut) or 'nothing'}" for site, cut in sorted(cuts.items()))
+
+
+def same_cuts(some: Cuts, others: Cuts) -> bool:
+    """Whether the same operators run at the same sites, in whatever order they are named."""
+    return {s: set(c) for s, c in some.items()} == {s: set(c) for s, c in others.items()}
+
+
+def nest_rates(rates: Rates) -> dict[str, dict[str, float]]:
+    """Rates as plain data: by source, then by site."""
+    found: dict[str, dict[str, float]] = {}
+    for (source, site), rate in rates.items():
+        found.setdefault(source, {})[site] = round(rate, 3)
+    return found
+
+
+def describe_site(site: SiteStatus) -> dict[str, Any]:
+    """What a site and its queries are doing, as plain data."""
+    kept = (
+        "name",
+        "state",
+        "batch",
+        "input_rows_per_s",
+        "processed_rows_per_s",
+        "batch_s",
+        "watermark",
+        "error",
+    )
+    queries = [{name: asdict(query)[name] for name in kept} for query in site.queries]
+    return {
+        "alive": site.alive,
+        "pid": site.pid,
+        "silent_s": round(site.silent_s, 3),
+        "queries": queries,
+    }

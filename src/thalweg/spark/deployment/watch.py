@@ -1,0 +1,69 @@
+"""What a run's monitor is told and asked: records in, planned against measured out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from thalweg.errors import InvalidInput
+from thalweg.model import Application, Network
+from thalweg.spark.deployment.plan import Cuts
+from thalweg.spark.monitor import Monitor
+from thalweg.spark.monitor.compare import Comparison, compare_planned, place_cuts
+
+# Windows are put out in bursts: figures are taken over several of them.
+_LEAST_S = 15.0
+_MOST_S = 60.0
+_SETTLE_S = 5.0
+
+
+class Watcher:
+    """Feeds a monitor, and compares what it measured with what was planned.
+
+    A comparison is made over the time since cuts last changed, less what they need to settle.
+    """
+
+    def __init__(self, monitor: Monitor, application: Application, network: Network) -> None:
+        self.monitor = monitor
+        self._application, self._network = application, network
+        self._changed_s: float | None = None
+        self.comparison: list[dict[str, Any]] = []
+        """The last one made while rows came in."""
+
+    def changed(self, now_s: float) -> None:
+        """Remember that cuts have changed."""
+        self._changed_s = now_s
+
+    def look(self, records: Sequence[Mapping[str, Any]], cuts: Cuts, now_s: float) -> None:
+        """Take records in, and compare, if it has been quiet for long enough."""
+        for record in records:
+            # A record that cannot be right must not end a run.
+            with suppress(InvalidInput):
+                self.monitor.take(record)
+        begin_s = self._changed_s
+        if begin_s is None or now_s - begin_s < _SETTLE_S + _LEAST_S:
+            return
+        window_s = min(now_s - begin_s - _SETTLE_S, _MOST_S)
+        figures = self.monitor.figures(now_s, window_s=window_s)
+        if sum(figures.sources.values()) <= 0:
+            return
+        placement = place_cuts(self._application, self._network, cuts)
+        rows = compare_planned(self._application, self._network, placement, figures)
+        self.comparison = [describe_comparison(row) for row in rows]
+
+    def close(self) -> None:
+        """Keep what was measured."""
+        self.monitor.save()
+
+
+def describe_comparison(row: Comparison) -> dict[str, Any]:
+    """A comparison as plain data."""
+    return {
+        "kind": row.kind,
+        "name": row.name,
+        "site": row.site,
+        "planned": round(row.planned, 3),
+        "measured": round(row.measured, 3),
+        "difference": None if row.difference is None else round(row.difference, 4),
+    }

@@ -1,0 +1,232 @@
+"""Taxi rides sent to gateways as they happen: generated, or replayed from official trip files.
+
+The rides are numbered, no two with one number, over all sites and over restarts: a feed goes on
+after the last ride that is in the log.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+
+from thalweg.errors import Defect, Defects, InvalidInput
+from thalweg.scenarios.rides import SCHEMA, generate_rides, read_rides
+from thalweg.spark.feed.gateway import Gateway, require_gateways
+from thalweg.spark.log import Log
+from thalweg.spark.log.epoch import last_batch_of
+from thalweg.spark.log.names import source_stream
+from thalweg.spark.log.segment import read_batches
+from thalweg.spark.pipeline.kinds import Step, column_names
+
+RIDE_COLUMNS = tuple(column_names(SCHEMA))
+RIDE_TIME = "pickup_time"
+TICK_S = 0.2
+MOST_PER_S = 1e6
+
+Rate = float | Callable[[float], float]
+"""Rides per second over all sites; or a function of the seconds since the feed began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """The rides of a short span, and the moment up to which there are no others."""
+
+    rides: pa.Table
+    upto: datetime
+
+
+def generate_ticks(
+    rate_per_s: Rate,
+    *,
+    start: datetime,
+    seed: int,
+    first: int = 0,
+    tick_s: float = TICK_S,
+    speed_up: float = 1.0,
+) -> Iterator[Tick]:
+    """Rides without end: pick-ups begin at `start`, and their time goes `speed_up` times as fast.
+
+    Each tick has a whole number of rides; what is left of one is carried over to the next, so the
+    rate is right in the long run.
+    """
+    owed, number = 0.0, 0
+    span = timedelta(seconds=tick_s * speed_up)
+    while True:
+        rate = rate_per_s(number * tick_s) if callable(rate_per_s) else rate_per_s
+        owed += min(max(rate, 0.0), MOST_PER_S) * tick_s
+        count, begin = int(owed), start + number * span
+        rides = generate_rides(
+            count, seed + number, start=begin, seconds=span.total_seconds(), first=first
+        )
+        yield Tick(rides=rides, upto=begin + span)
+        owed, first, number = owed - count, first + count, number + 1
+
+
+def replay_ticks(
+    rides: pa.Table, rate_per_s: Rate, *, first: int = 0, tick_s: float = TICK_S
+) -> Iterator[Tick]:
+    """The rides of a table in its order from ride `first` on, as many in a tick as the rate says.
+
+    The table is sorted by pick-up, as `read_rides` gives it.
+    """
+    owed, number, at = 0.0, 0, first
+    while at < rides.num_rows:
+        rate = rate_per_s(number * tick_s) if callable(rate_per_s) else rate_per_s
+        owed += min(max(rate, 0.0), MOST_PER_S) * tick_s
+        count = min(int(owed), rides.num_rows - at)
+        part = rides.slice(at, count)
+        # The next ride may be of the same moment as the last one here.
+        ahead = at + count if at + count < rides.num_rows else rides.num_rows - 1
+        yield Tick(rides=part, upto=rides[RIDE_TIME][ahead].as_py())
+        owed, at, number = owed - count, at + count, number + 1
+
+
+def split_rides(rides: pa.Table, sites: tuple[str, ...]) -> dict[str, pa.Table]:
+    """The rides of each site: zone z belongs to site z modulo their number, now and later."""
+    turn = np.asarray(rides["zone"].to_numpy()) % len(sites)
+    return {site: rides.filter(pa.array(turn == k)) for k, site in enumerate(sites)}
+
+
+def next_ride(log: Log, source: str) -> int:
+    """The number after the last ride in the log.
+
+    A feed that was killed may have sent a tick to some of its sites only: the rides of the others
+    are never sent, and their numbers not given again.
+    """
+    stream, last = source_stream(source), -1
+    for place in log.places(stream):
+        for segment in log.segments_at(place, last_batch_of(place) - 1):
+            for batch in (b for file in segment.files for b in read_batches(file)):
+                last = max(last, int(max(batch.column("ride").to_numpy(), default=-1)))
+    return last + 1
+
+
+def send_tick(gateways: Mapping[str, Gateway], tick: Tick) -> int:
+    """Send the rides of a tick; a site without any is told that time goes on. Returns how many."""
+    for site, rides in split_rides(tick.rides, tuple(gateways)).items():
+        if rides.num_rows:
+            gateways[site].send(rides)
+        else:
+            gateways[site].mark(tick.upto)
+    return int(tick.rides.num_rows)
+
+
+def feed_rides(
+    gateways: Mapping[str, Gateway],
+    rate_per_s: Rate,
+    seconds: float | None = None,
+    seed: int = 0,
+    *,
+    start: datetime | None = None,
+    speed_up: float = 1.0,
+    close: bool = False,
+) -> RideFeed:
+    """Send generated rides every 200 ms in a thread, for so many seconds or until it is stopped.
+
+    Pick-ups follow the clock of this machine unless `start` says where they begin. With `close`,
+    the gateways say at the end that nothing will ever come again; a feed after that would be late.
+    """
+    defects = Defects()
+    require_gateways(defects, "gateways", gateways)
+    defects.raise_if_any()
+    begin = start or datetime.now(UTC)
+    first = _next_ride(gateways)
+    ticks = generate_ticks(
+        rate_per_s, start=begin, seed=seed + first, first=first, speed_up=speed_up
+    )
+    return RideFeed(gateways, ticks, seconds=seconds, close=close)
+
+
+def feed_trips(
+    gateways: Mapping[str, Gateway],
+    file: str | os.PathLike[str],
+    rate_per_s: Rate,
+    seconds: float | None = None,
+    *,
+    close: bool = True,
+) -> RideFeed:
+    """Send the rides of a trip file in the order of their pick-up, going on where a feed stopped.
+
+    It ends with the file, or after so many seconds.
+
+    Raises:
+        InvalidInput: if the file cannot be read or lacks columns.
+    """
+    defects = Defects()
+    require_gateways(defects, "gateways", gateways)
+    rides = defects.attempt("", lambda: read_rides(file))
+    defects.raise_if_any()
+    ticks = replay_ticks(rides, rate_per_s, first=_next_ride(gateways))
+    return RideFeed(gateways, ticks, seconds=seconds, close=close)
+
+
+def _next_ride(gateways: Mapping[str, Gateway]) -> int:
+    gateway = next(iter(gateways.values()))
+    return next_ride(Log(gateway.root), gateway.source)
+
+
+class RideFeed:
+    """A thread that sends ticks on time; it begins when it is made."""
+
+    def __init__(
+        self,
+        gateways: Mapping[str, Gateway],
+        ticks: Iterator[Tick],
+        *,
+        seconds: float | None = None,
+        close: bool = False,
+    ) -> None:
+        self.sent = 0
+        self.error: Exception | None = None
+        self._gateways, self._ticks = dict(gateways), ticks
+        self._seconds, self._close = seconds, close
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rides", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it still sends."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Send no more; what was begun is finished."""
+        self._ending.set()
+        self._thread.join()
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait until it has sent all; whether it has."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        begin = due = time.monotonic()
+        try:
+            for tick in self._ticks:
+                self.sent += send_tick(self._gateways, tick)
+                due += TICK_S
+                passed = self._seconds is not None and due - begin >= self._seconds
+                # A feed that is late sends at once, until it has caught up.
+                if passed or self._ending.wait(max(0.0, due - time.monotonic())):
+                    break
+            if self._close and not self._ending.is_set():
+                for gateway in self._gateways.values():
+                    gateway.close()
+        except Exception as error:  # Told by whoever started the feed.
+            self.error = error
+
+
+def require_ride_source(step: Step, path: str) -> None:
+    """Raise `InvalidInput` unless rides fit into this source."""
+    columns = tuple(column_names(step.schema or ""))
+    if columns != RIDE_COLUMNS or step.time != RIDE_TIME:
+        rule = f"a pipeline whose source has the columns {', '.join(RIDE_COLUMNS)}"
+        hint = f"{step.name} has {', '.join(columns)}"
+        raise InvalidInput([Defect(path=path, value="rides", rule=rule, hint=hint)])

@@ -1,0 +1,1 @@
+"""Operators with keyed state that move between sites while rows flow."""

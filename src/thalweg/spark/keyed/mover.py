@@ -1,0 +1,265 @@
+"""Carries out the moves of a keyed operator, and writes each step down."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any, Protocol, Self
+
+from thalweg.errors import Defects, ThalwegError, nearest
+from thalweg.spark.keyed.log import STATES, KeyedLog, standby_stream, writer_name
+from thalweg.spark.keyed.move import (
+    STEPS,
+    Abandon,
+    CatchUp,
+    Fence,
+    MoveState,
+    PassOver,
+    PrepareTarget,
+    Retire,
+    Run,
+    StartFirst,
+    Step,
+    TakeOver,
+    learn,
+    next_step,
+    outline,
+)
+from thalweg.spark.keyed.operator import load_operator
+from thalweg.spark.keyed.spec import KeyedSpec
+from thalweg.spark.log import Log
+from thalweg.spark.log.epoch import last_batch_of
+from thalweg.spark.log.names import EpochPlace
+from thalweg.spark.log.segment import read_batches, read_segment
+from thalweg.spark.query.spec import QuerySpec
+from thalweg.spark.site.channel import SiteError
+
+OnStep = Callable[[Step], None]
+
+_POLL_S = 0.02
+_LOOK_S = 1.0
+_FEW_COMMITS = 3
+_PATIENCE_S = 180.0
+
+
+class MoveHeld(ThalwegError):
+    """Somebody else moves this operator."""
+
+
+class MoveFailed(ThalwegError):
+    """A step of a move did not come about; before the fence, the operator goes on where it was."""
+
+
+class HostsKeyed(Protocol):
+    """What a mover asks of a site."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked anything."""
+        ...
+
+    def start(self, query: QuerySpec) -> Any:
+        """Start a query; one that runs already is left alone."""
+        ...
+
+    def stop(self, query: str) -> Any:
+        """End a query at once."""
+        ...
+
+    def status(self) -> Any:
+        """What the site and its queries are doing."""
+        ...
+
+
+def move_keyed(
+    spec: KeyedSpec,
+    sites: Mapping[str, HostsKeyed],
+    to: str,
+    *,
+    on_step: OnStep | None = None,
+    dry_run: bool = False,
+) -> tuple[str, ...]:
+    """Have a keyed operator run on a site, wherever it runs now; the steps in words.
+
+    One that never ran is started there. A move that a crash has interrupted goes on. With
+    `dry_run`, nothing is done but to say the steps.
+
+    Raises:
+        InvalidInput: where there is no such site.
+        MoveHeld: where somebody else moves it.
+        MoveFailed: where the successor fails; before the fence, the operator goes on where it was.
+    """
+    if dry_run:
+        return outline(read_journal(spec.journal), to)
+    with KeyedMover(spec, sites, on_step=on_step) as mover:
+        return tuple(map(str, mover.go_to(to)))
+
+
+class KeyedMover:
+    """Keeps a keyed operator at the site that is wanted; use it as a context manager."""
+
+    def __init__(
+        self,
+        spec: KeyedSpec,
+        sites: Mapping[str, HostsKeyed],
+        *,
+        on_step: OnStep | None = None,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        self.spec = spec
+        self.state = MoveState()
+        self._sites = sites
+        self._on_step = on_step or (lambda _step: None)
+        self._patience_s = patience_s
+        self._log = Log(spec.log)
+        self._commits = KeyedLog(self._log, load_operator(spec.operator))
+        self._journal: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        """Read what was done, and start again what should run."""
+        path = self.spec.journal
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._journal = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._journal.close()
+            raise MoveHeld(f"{path} is in use: somebody else moves {self.spec.name}") from None
+        text = path.read_text(encoding="utf-8")
+        self._journal.truncate(len(text[: text.rfind("\n") + 1].encode()))
+        self.state = read_journal(path)
+        for run in (self.state.running, self.state.successor):
+            if run is not None and run.site in self._sites and self._sites[run.site].alive:
+                self._sites[run.site].start(self.spec.query(run))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+    def outline(self, to: str) -> tuple[str, ...]:
+        """The steps to a site in words, without taking any."""
+        return outline(self.state, to)
+
+    def go_to(self, to: str) -> tuple[Step, ...]:
+        """Take every step to a site; returns them."""
+        defects = Defects()
+        hint = nearest(to, self._sites)
+        defects.require(to in self._sites, "to", to, "a site that was started", hint)
+        defects.raise_if_any()
+        taken: list[Step] = []
+        while (step := next_step(self.state, to)) is not None:
+            self._on_step(step)
+            self._take(step)
+            self._write_down(step)
+            self.state = learn(self.state, step)
+            taken.append(step)
+        return tuple(taken)
+
+    def _take(self, step: Step) -> None:
+        run = step.run
+        writer = writer_name(self.spec.name, run.site)
+        if isinstance(step, (StartFirst, PrepareTarget)):
+            self._sites[run.site].start(self.spec.query(run))
+        elif isinstance(step, CatchUp):
+            self._wait(run, "has the state", lambda: self._is_close(run))
+        elif isinstance(step, Fence):
+            self._log.fence(writer, run.epoch, kind=STATES)
+        elif isinstance(step, TakeOver):
+            self._wait(run, "has taken over", lambda: self._has_taken_over(run))
+        elif isinstance(step, Abandon):
+            self._log.fence(writer, run.epoch, kind=STATES)
+            self._stop(run)
+        elif isinstance(step, Retire):
+            self._stop(run)
+        elif not isinstance(step, PassOver):
+            raise MoveFailed(f"there is no such step: {step}")
+
+    def _is_close(self, run: Run) -> bool:
+        """Whether a standby lacks few commits; a new commit comes with every batch."""
+        stream, writer = standby_stream(self.spec.name), writer_name(self.spec.name, run.site)
+        place = EpochPlace(root=self.spec.log, stream=stream, site=writer, epoch=run.epoch)
+        said = read_segment(place, last_batch_of(place))
+        if said is None:
+            return False
+        (last,) = (row for file in said.files for b in read_batches(file) for row in b.to_pylist())
+        newest = self._commits.last_commit(run.epoch)
+        if newest is None:
+            return True
+        at, batch = newest
+        return bool(last["epoch"] == at.epoch and batch - last["batch"] <= _FEW_COMMITS)
+
+    def _has_taken_over(self, run: Run) -> bool:
+        if run.follows is None:
+            return True
+        site, epoch = run.follows
+        kind = self.spec.output.partition("/")[0]
+        return self._log.find_fence(writer_name(self.spec.name, site), epoch, kind=kind) is not None
+
+    def _wait(self, run: Run, what: str, happened: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + self._patience_s
+        look_at = time.monotonic() + _LOOK_S
+        while not happened():
+            now = time.monotonic()
+            if now > look_at:
+                self._require_running(run)
+                look_at = now + _LOOK_S
+            if now > deadline:
+                raise MoveFailed(f"{run} still not {what} after {self._patience_s:.0f} s")
+            time.sleep(_POLL_S)
+
+    def _require_running(self, run: Run) -> None:
+        site, name = self._sites[run.site], self.spec.query(run).name
+        if not site.alive:
+            raise MoveFailed(f"{run}: the site has died. Hint: restart it, or move elsewhere.")
+        for query in site.status().queries:
+            if query.name == name and query.error:
+                raise MoveFailed(f"{run}: the query failed: {query.error}")
+
+    def _stop(self, run: Run) -> None:
+        # A dead site runs nothing; and what it runs when it is back, the fence holds off.
+        if run.site in self._sites and self._sites[run.site].alive:
+            with suppress(SiteError):
+                self._sites[run.site].stop(self.spec.query(run).name)
+
+    def _write_down(self, step: Step) -> None:
+        if self._journal is None:
+            raise MoveHeld(f"{self.spec.journal} is not open")
+        record = {"step": type(step).__name__, **asdict(step)}
+        self._journal.write(json.dumps(record) + "\n")
+        self._journal.flush()
+        os.fsync(self._journal.fileno())
+
+
+def read_journal(path: Path) -> MoveState:
+    """Where an operator is, from its journal; a line that a crash cut off does not count.
+
+    Raises:
+        MoveFailed: where a line in the middle cannot be read.
+    """
+    state = MoveState()
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            values = record["run"]
+            follows = values["follows"]
+            run = Run(
+                site=values["site"],
+                epoch=values["epoch"],
+                follows=None if follows is None else (str(follows[0]), int(follows[1])),
+            )
+            step = STEPS[record["step"]](run=run)
+        except (ValueError, KeyError, TypeError) as error:
+            raise MoveFailed(
+                f"{path}:{number}: not a step of a move ({error}). "
+                "Hint: restore the file from a copy; what runs cannot be known without it."
+            ) from error
+        state = learn(state, step)
+    return state

@@ -1,0 +1,85 @@
+"""The cloud's end of a link: publishes what comes in the cloud's log."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from thalweg.spark.link.arrival import Arrivals, LinkCounts, has_arrived
+from thalweg.spark.link.envelope import Envelope
+from thalweg.spark.link.link import Link, LinkError, LinkGap
+from thalweg.spark.link.worker import LinkWorker
+
+_RECEIVE_STEP_S = 0.2
+_LOOK_S = 0.02
+
+
+class LinkReceiver(LinkWorker):
+    """Publishes every segment that comes over a link, once; a thread that survives outages.
+
+    All that it knows is in the log; one that was killed is replaced by a new one. What comes after
+    the fence of its epoch is dropped, and counted. What comes after something that is missing is
+    left out until it comes again behind what was missing; that is for the site's sender to do, and
+    nothing is acknowledged before.
+
+    Raises:
+        LinkError: where the log has a receiver for this link already.
+        LogError: where the log's folder cannot be written.
+    """
+
+    def __init__(self, link: Link, log_root: Path | str, *, durable: bool = True) -> None:
+        super().__init__(link, log_root, "")
+        self._arrivals = Arrivals(log_root, durable=durable)
+        self._gaps: dict[tuple[str, str, int], tuple[int, LinkGap]] = {}
+
+    @property
+    def counts(self) -> LinkCounts:
+        """What has arrived."""
+        return self._arrivals.counts
+
+    @property
+    def gaps(self) -> dict[str, str]:
+        """What is missing, by site."""
+        found = sorted(self._gaps.copy().items(), reverse=True)
+        return {site: str(gap) for (site, _, _), (_, gap) in found}
+
+    def wait_for(self, site: str, epoch: int, batch: int, timeout_s: float = 60.0) -> None:
+        """Wait until all that a site had published up to a batch is in the log.
+
+        Its sender has to be flushed up to that batch, before or meanwhile.
+
+        Raises:
+            LinkError: where it takes longer, or the receiver has ended.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not has_arrived(self.log_root, site, epoch, batch):
+            self._require_working()
+            if time.monotonic() > deadline:
+                problem = (
+                    f"{self._problem()}. Hint: was the site's sender flushed up to that batch?"
+                )
+                raise LinkError(
+                    f"batch {batch} of {site}, epoch {epoch}, has not come over the link within "
+                    f"{timeout_s:g} s: {self.gaps.get(site, problem)}"
+                )
+            time.sleep(_LOOK_S)
+
+    def _run(self) -> None:
+        self.link.listen(self._place.reader_id())
+        while not self._closing.is_set():
+            envelopes = self.link.receive(_RECEIVE_STEP_S)
+            for envelope in envelopes:
+                self._take(envelope)
+            if envelopes and not self._gaps:
+                self.link.acknowledge()
+
+    def _take(self, envelope: Envelope) -> None:
+        place = (envelope.site, envelope.stream, envelope.epoch)
+        last, _ = self._gaps.get(place, (envelope.batch, None))
+        try:
+            self._arrivals.put(envelope)
+        except LinkGap as gap:
+            self._gaps[place] = (max(last, envelope.batch), gap)
+        else:
+            if envelope.batch >= last:
+                self._gaps.pop(place, None)

@@ -1,0 +1,180 @@
+"""What one batch of one query did, as plain data that travels as JSON.
+
+A record is a mapping with these keys:
+
+- `site`, `epoch`, `role` (of the query, or `gateway` where rows are born), `batch`: which batch;
+- `at_s`: when it was finished [Unix time]; `batch_s`: how long it took;
+- `rows`, `rows_in`: rows that each operator put out and read, by its name;
+- `stream_rows`, `bytes`: what was published in each stream of the log (bytes of data, before
+  compression: what the event sizes of the model mean);
+- `input_rows`: rows that the query read;
+- `watermark_s`: the event time up to which everything was seen; `lag_s`: how far that is behind the
+  newest row; None where it is not known;
+- `event_spans`: stream → the earliest and the latest event time in what was published.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from thalweg.errors import Defects
+from thalweg.spark.log.names import EDGES, SINKS, SOURCES
+from thalweg.spark.log.segment import Segment
+from thalweg.spark.monitor.observation import counts_of, inbox_counts, inputs_of
+from thalweg.spark.query.spec import QuerySpec
+
+Record = dict[str, Any]
+GATEWAY = "gateway"
+_MAPPINGS = ("rows", "rows_in", "stream_rows", "bytes")
+_TIMES = ("watermark_s", "lag_s")
+
+
+def record_of(
+    progress: Mapping[str, Any],
+    spec: QuerySpec,
+    published: Mapping[str, Sequence[float]],
+    *,
+    newest_s: float | None = None,
+) -> Record:
+    """The record of the batch that Spark reports in this progress (the JSON of it, parsed).
+
+    `published` has rows and bytes of data for each stream that the batch went to; where event times
+    are known, the earliest and the latest [Unix time] follow. `newest_s` is the newest event time
+    among the rows that have arrived, read or not.
+
+    Rows that an operator sends over the link are counted where they are published, all others by
+    `thalweg.spark.monitor.observation`.
+    """
+    rows, rows_in = counts_of(progress), inputs_of(progress)
+    results: dict[str, int] = {}
+    for stream, values in published.items():
+        kind, _, name = stream.partition("/")
+        sender, between, _ = name.partition("+")
+        if kind == EDGES and between:
+            rows[sender] = max(rows.get(sender, 0), int(values[0]))
+        elif kind == SINKS:
+            results[name] = int(values[0])
+    watermark_s = _watermark_s(progress)
+    known = newest_s is not None and watermark_s is not None
+    return {
+        "site": spec.site,
+        "epoch": spec.epoch,
+        "role": spec.role,
+        "batch": int(progress["batchId"]),
+        "at_s": _parse_s(str(progress["timestamp"])) + progress.get("batchDuration", 0) / 1000,
+        "batch_s": progress.get("batchDuration", 0) / 1000,
+        "rows": rows | results,
+        "rows_in": rows_in,
+        "stream_rows": {stream: int(values[0]) for stream, values in published.items()},
+        "bytes": {stream: int(values[1]) for stream, values in published.items()},
+        "input_rows": _input_rows(progress, rows, rows_in),
+        "lag_s": max(0.0, float(newest_s or 0.0) - float(watermark_s or 0.0)) if known else None,
+        "watermark_s": watermark_s,
+        "event_spans": {
+            stream: (float(values[2]), float(values[3]))
+            for stream, values in published.items()
+            if len(values) == 4
+        },
+    }
+
+
+def figures_of(segment: Segment) -> tuple[float, ...]:
+    """Rows, bytes and, where they are known, the event times of a segment, for `record_of`."""
+    if segment.earliest_us is None or segment.latest_us is None:
+        return (segment.rows, segment.data_bytes)
+    times = (segment.earliest_us / 1e6, segment.latest_us / 1e6)
+    return (segment.rows, segment.data_bytes, *times)
+
+
+def arrival_of(segment: Segment, at_s: float) -> Record:
+    """The record of rows that a gateway has put into the log by this time.
+
+    With these, the rates of sources are those at which rows arrive, even where a site is too slow
+    to read them.
+    """
+    source = segment.stream.removeprefix(f"{SOURCES}/")
+    return {
+        "site": segment.site,
+        "epoch": segment.epoch,
+        "role": GATEWAY,
+        "batch": segment.batch,
+        "at_s": at_s,
+        "batch_s": 0.0,
+        "rows": {source: segment.rows},
+        "bytes": {segment.stream: segment.data_bytes},
+    }
+
+
+def complete_record(record: Mapping[str, Any]) -> Record:
+    """The record with every key, those that were left out empty.
+
+    Raises:
+        InvalidInput: where it does not say which batch it is of, or a number is none.
+    """
+    defects = Defects()
+    whole: Record = {"role": "", "batch_s": 0.0, "input_rows": 0, "lag_s": None}
+    whole |= {"watermark_s": None, "event_spans": {}, **{name: {} for name in _MAPPINGS}}
+    whole |= {name: value for name, value in record.items() if value is not None}
+    for name in ("site", "role"):
+        value = whole.get(name)
+        defects.require(isinstance(value, str) and bool(value), name, value, "a name")
+    for name in ("epoch", "batch", "input_rows"):
+        value = whole.get(name)
+        defects.require(_is_count(value), name, value, "a whole number >= 0")
+    at_s, batch_s = whole.get("at_s"), whole["batch_s"]
+    defects.require(_is_number(at_s), "at_s", at_s, "a finite number of seconds")
+    good = _is_number(batch_s) and batch_s >= 0
+    defects.require(good, "batch_s", batch_s, "a number of seconds >= 0")
+    for name in _TIMES:
+        good = whole[name] is None or _is_number(whole[name])
+        defects.require(good, name, whole[name], "a finite number of seconds, or nothing")
+    for name in _MAPPINGS:
+        given = whole[name]
+        if not isinstance(given, Mapping):
+            defects.add(name, given, "a mapping from names to whole numbers")
+            continue
+        for key, value in given.items():
+            defects.require(_is_count(value), f"{name}[{key}]", value, "a whole number >= 0")
+        whole[name] = {str(key): value for key, value in given.items()}
+    defects.raise_if_any()
+    return whole
+
+
+def _input_rows(
+    progress: Mapping[str, Any], rows: Mapping[str, int], rows_in: Mapping[str, int]
+) -> int:
+    """Rows of sources and inboxes; what no operator has read is only in Spark's own count."""
+    sources = [name for name in rows if name not in rows_in]
+    sent = sum(inbox_counts(progress).values())
+    if not progress.get("observedMetrics") and not sources:
+        return int(progress.get("numInputRows") or 0)
+    return sum(rows[name] for name in sources) + sent
+
+
+def _watermark_s(progress: Mapping[str, Any]) -> float | None:
+    """How far event time has come; Spark says 1970 before it has seen any."""
+    text = (progress.get("eventTime") or {}).get("watermark")
+    at_s = _parse_s(str(text)) if text else 0.0
+    return at_s if at_s > 0 else None
+
+
+def _parse_s(text: str) -> float:
+    """A time as Spark writes it, in seconds since 1970.
+
+    >>> _parse_s("2026-01-01T00:00:41.990Z")
+    1767225641.99
+    """
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _is_number(value: object) -> bool:
+    good = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return good and math.isfinite(float(str(value)))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

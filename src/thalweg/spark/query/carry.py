@@ -1,0 +1,172 @@
+"""Carries the open windows of an operator from one place to the next, as the rows they are made of.
+
+What a window holds is a function of its rows, and those are in the log. So when an operator leaves
+a site, the rows of its windows that are still open are computed again from the source's log, and
+given to where the windows are finished: to the site's next epoch, or to the cloud. A row carries
+which of its windows count, as others of them may have been put out already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from thalweg.spark.log import Log
+from thalweg.spark.log.names import edge_stream, source_stream
+from thalweg.spark.log.plan import Reading, parse_offset
+from thalweg.spark.log.segment import Segment
+from thalweg.spark.log.writer import LogWriter
+from thalweg.spark.pipeline.reference import load_pipeline
+from thalweg.spark.pipeline.windows import AFTER, UPTO
+from thalweg.spark.query.checkpoint import Offsets
+from thalweg.spark.query.intake import read_segments, write_rows
+from thalweg.spark.query.quarantine import LIMITS, find_bad_rows, why_it_fails
+from thalweg.spark.query.spec import QuerySpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from thalweg.spark.pipeline import Pipeline
+    from thalweg.spark.pipeline.kinds import Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarryOrder:
+    """What an ended epoch hands over: open windows by operator, and the ends [ms] they come after.
+
+    `keep` stays at the site, in `folder`; `send` goes up, as one more batch of the epoch.
+    """
+
+    offsets: Offsets
+    """Where the epoch ended."""
+    batch: int
+    """The number for the batch that goes up."""
+    folder: str
+    keep: Mapping[str, int] = field(default_factory=dict)
+    send: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return asdict(self)
+
+
+def carry_folder(folder: Path | str, edge: str) -> Path:
+    """Where the rows of one edge lie, for Spark's file source."""
+    return Path(folder) / edge / "rows"
+
+
+def carry_windows(session: SparkSession, spec: QuerySpec, order: CarryOrder) -> dict[str, int]:
+    """Hand over the open windows of an epoch that was drained; gives the rows by edge.
+
+    To do it again changes nothing.
+    """
+    pipeline = load_pipeline(spec.pipeline)
+    carried: dict[str, int] = {}
+    made: dict[tuple[str, int], pa.Table] = {}
+    for name, after_ms in {**order.keep, **order.send}.items():
+        opening = pipeline.openings[name]
+        length_ms = round(opening.window.length * 1000)
+        for sender in opening.senders:
+            edge = f"{sender}+{name}"
+            # Operators that read the same rows often have the same windows.
+            key = (sender, after_ms - length_ms)
+            if key not in made:
+                made[key] = _Rows(session, spec, order, pipeline, *key).table()
+            table = _with_bounds(made[key], after_ms)
+            carried[edge] = table.num_rows
+            if name in order.keep:
+                target = carry_folder(order.folder, edge) / "0.parquet"
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_rows(table, target)
+            elif table.num_rows:
+                stream = edge_stream(sender, name)
+                writer = LogWriter(spec.log, stream, spec.site, spec.epoch, durable=spec.durable)
+                writer.publish(order.batch, table)
+    return carried
+
+
+class _Rows:
+    """What a sender has put out up to where the epoch ended, of events after a time."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        spec: QuerySpec,
+        order: CarryOrder,
+        pipeline: Pipeline,
+        sender: str,
+        since_ms: int,
+    ) -> None:
+        self._session, self._spec, self._order = session, spec, order
+        self._pipeline, self._step, self._since_ms = pipeline, pipeline.step(sender), since_ms
+
+    def table(self) -> pa.Table:
+        """Its rows; those that an operator fails at have their dead letters, and are left out."""
+        tables = {source.name: self._read(source) for source in self._step.sources}
+        try:
+            return self._make(tables).toArrow()
+        except Exception:
+            if self._spec.bad_rows != "dead-letter":
+                raise
+        for name, table in tables.items():
+
+            def attempt(places: Sequence[int], name: str = name) -> str | None:
+                some = tables[name].take(list(places))
+                return why_it_fails(self._make({**_empty(tables), name: some}))
+
+            bad: dict[int, str] = {}
+            find_bad_rows(range(table.num_rows), attempt, bad, LIMITS.rows_per_lot)
+            kept = [place for place in range(table.num_rows) if place not in bad]
+            tables[name] = table.take(kept)
+        return self._make(tables).toArrow()
+
+    def _make(self, tables: Mapping[str, pa.Table]) -> DataFrame:
+        from pyspark.sql import functions as sql
+
+        frames = {name: self._show(name, table) for name, table in tables.items()}
+        step = self._step
+        if step.role == "source":
+            made = frames[step.name]
+        else:
+            made = self._pipeline.run(frames, self._pipeline.upstream_of(step.name))[step.name]
+        time = next(name for name in step.times if name in made.columns)
+        return made.where(sql.col(time) > sql.timestamp_millis(sql.lit(self._since_ms)))
+
+    def _show(self, source: str, table: pa.Table) -> DataFrame:
+        file = Path(self._order.folder) / f"{source}-{uuid4().hex}.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_rows(table, file)
+        schema = self._pipeline.schemas(self._session)[source]
+        return self._session.read.schema(schema).parquet(str(file))
+
+    def _read(self, source: Step) -> pa.Table:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        stream = source_stream(source.name)
+        upto = parse_offset(self._order.offsets.get(stream, {}), f"offsets.{stream}")
+        reading = Reading(log=Log(self._spec.log), stream=stream, site=self._spec.site)
+        segments = [s for s in reading.between({}, upto) if _may_hold(s, self._since_ms)]
+        schema = self._pipeline.schemas(self._session)[source.name]
+        return read_segments(segments, to_arrow_schema(schema, timezone="UTC"))
+
+
+def _with_bounds(table: pa.Table, after_ms: int) -> pa.Table:
+    """The rows with the columns that say which of their windows count."""
+    sort = pa.timestamp("us", "UTC")
+    after = pa.repeat(pa.scalar(after_ms * 1000, pa.int64()).cast(sort), table.num_rows)
+    bounded = table.append_column(AFTER, after)
+    return bounded.append_column(UPTO, pa.nulls(table.num_rows, sort))
+
+
+def _empty(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    return {name: table.slice(0, 0) for name, table in tables.items()}
+
+
+def _may_hold(segment: Segment, since_ms: int) -> bool:
+    """Whether a segment can have an event after a time; one whose times are not known can."""
+    return segment.latest_us is None or segment.latest_us > since_ms * 1000

@@ -1,0 +1,111 @@
+"""What a query computes of the rows that it reads, be they streams or a file of a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thalweg.spark.pipeline.dataflow import Edge, Terms, Watch
+from thalweg.spark.pipeline.reference import load_pipeline
+from thalweg.spark.pipeline.windows import BOUNDS, with_bounds
+from thalweg.spark.query.plan import QueryPlan, plan_query
+from thalweg.spark.query.publisher import put_together
+from thalweg.spark.query.quarantine import Trial, downstream_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from thalweg.spark.pipeline import Pipeline
+    from thalweg.spark.query.spec import QuerySpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryParts:
+    """The frames of a query, built from those that it reads."""
+
+    pipeline: Pipeline
+    plan: QueryPlan
+    schemas: Mapping[str, StructType]
+    gates: Mapping[str, int]
+
+    @classmethod
+    def of_spec(cls, session: SparkSession, spec: QuerySpec) -> QueryParts:
+        """The parts of the query that this spec is of."""
+        pipeline = load_pipeline(spec.pipeline)
+        plan = plan_query(pipeline, spec)
+        schemas = pipeline.schemas(session)
+        return cls(pipeline=pipeline, plan=plan, schemas=schemas, gates=spec.gates)
+
+    @property
+    def outlets(self) -> dict[str, tuple[str, ...]]:
+        """The streams that each part is published in."""
+        shared = {f"{a}+{b}": (stream,) for (a, b), stream in self.plan.shared.items()}
+        return {**self.plan.outlets, **shared}
+
+    def row_schema(self, sender: str, reader: str | None = None) -> StructType:
+        """The columns of a source's rows, or of those that come along an edge."""
+        from pyspark.sql.types import StructType
+
+        schema = StructType(list(self.schemas[sender]))
+        for name in BOUNDS if (sender, reader) in opening_edges(self.pipeline) else ():
+            schema = schema.add(name, BOUNDS[name])
+        return schema
+
+    def run(
+        self,
+        frames: Mapping[str, DataFrame],
+        inbox: Mapping[Edge, DataFrame],
+        watch: Watch | None = None,
+    ) -> dict[str, DataFrame]:
+        """What every operator of the query puts out."""
+        terms = Terms(clocked=True, gates=self.gates, watch=watch)
+        return self.pipeline.run(frames, self.plan.operators, inbox, terms)
+
+    def of(self, built: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """What is published of all this, by outlet."""
+        # Dead letters have a frame where operators have conditions.
+        parts = {name: built[name] for name in self.plan.outlets if name in built}
+        for sender, reader in self.plan.shared:
+            early = self._shared_rows(built[sender], sender, self.gates[reader])
+            parts[f"{sender}+{reader}"] = early
+        return parts
+
+    def try_rows(self, session: SparkSession, stream: str, file: Path) -> Trial:
+        """What the query makes of the rows in a file, if they are all that it reads."""
+
+        def read(of: str, sender: str, reader: str | None = None) -> DataFrame:
+            schema = self.row_schema(sender, reader)
+            if of == stream:
+                return session.read.schema(schema).parquet(str(file))
+            return session.createDataFrame([], schema)
+
+        frames = {name: read(of, name) for name, of in self.plan.sources.items()}
+        inbox = {edge: read(of, *edge) for edge, of in self.plan.inbox.items()}
+        built = self.run(frames, inbox)
+        first = [name for name, of in self.plan.sources.items() if of == stream]
+        first += [reader for (_, reader), of in self.plan.inbox.items() if of == stream]
+        reached = downstream_of(self.pipeline.edges, first) & self.plan.operators
+        streams = (*self.plan.sources.values(), *self.plan.inbox.values())
+        given = dict(zip(streams, (*frames.values(), *inbox.values()), strict=True))
+        return Trial(
+            rows=given[stream],
+            whole=put_together(self.of(built)),
+            steps={s.name: built[s.name] for s in self.pipeline.steps if s.name in reached},
+        )
+
+    def _shared_rows(self, frame: DataFrame, sender: str, gate_ms: int) -> DataFrame:
+        """The rows that are in windows which the cloud still computes, and which those are."""
+        from pyspark.sql import functions as sql
+
+        time = next(name for name in self.pipeline.step(sender).times if name in frame.columns)
+        early = frame.where(sql.col(time) < sql.timestamp_millis(sql.lit(gate_ms)))
+        return with_bounds(early, upto_ms=gate_ms)
+
+
+def opening_edges(pipeline: Pipeline) -> set[Edge]:
+    """The edges along which rows of several places may come that concern the same windows."""
+    openings = pipeline.openings.items()
+    return {(sender, name) for name, opening in openings for sender in opening.senders}

@@ -1,0 +1,263 @@
+"""A streaming query that runs: where it stands, how it is doing, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from thalweg.errors import ThalwegError
+from thalweg.spark.monitor.record import Record, record_of
+from thalweg.spark.query.checkpoint import (
+    Offsets,
+    Stand,
+    batch_under_way,
+    has_reached,
+    last_finished,
+    read_stand,
+)
+from thalweg.spark.query.feeder import Feeder
+from thalweg.spark.query.publisher import BatchGate, BatchHeld, PublishedRows
+from thalweg.spark.query.spec import QuerySpec, QueryStatus, rate_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_POLL_S = 0.01
+_READY_S = 30.0
+_SHOWN_ERROR_LENGTH = 500
+# The line after the indented ones of a traceback.
+_TRACEBACK_END = re.compile(r"^(?:  .*\n)+(\S.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """What can be done for a query that has failed."""
+
+    set_aside: Callable[[Callable[[], bool]], int]
+    """Takes bad rows out of its way, unless it becomes unwanted; gives how many."""
+    restart: Callable[[], StreamingQuery]
+
+
+class RunningQuery:
+    """A streaming query, the spec that it was made from, and what it holds while it runs."""
+
+    def __init__(
+        self,
+        spec: QuerySpec,
+        query: StreamingQuery,
+        held: ExitStack,
+        published: PublishedRows | None = None,
+        feeder: Feeder | None = None,
+        repair: Repair | None = None,
+    ) -> None:
+        self.spec = spec
+        self._query = query
+        self._held = held
+        self._published = published
+        self._gate = BatchGate(spec.checkpoint)
+        self._stopped = False
+        self._repair = repair
+        self._repair_lock = threading.Lock()
+        self._in_repair = False
+        self._beyond_repair: StreamingQuery | None = None
+        # What ran before is told by then.
+        self._told = last_finished(spec.checkpoint)
+        self._feeder = feeder
+        if feeder is not None:
+            feeder.start()
+            if not feeder.is_held:
+                feeder.tell(spec.clock_ms)
+
+    @property
+    def newest_ms(self) -> int | None:
+        """The latest event time that it has been given."""
+        newest_s = None if self._feeder is None else self._feeder.newest_s
+        return None if newest_s is None else round(newest_s * 1000)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is ready and waits to be released."""
+        return self._feeder is not None and self._feeder.is_held
+
+    def get_ready(self, timeout_s: float = _READY_S) -> None:
+        """Wait until its first batch, which has no rows, is finished; at most so long."""
+        deadline = time.monotonic() + timeout_s
+        while last_finished(self.spec.checkpoint) < 0 and self.active:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(_POLL_S)
+
+    def release(self, spec: QuerySpec) -> bool:
+        """Let a query that was held take rows as this spec says, if it was made for it."""
+        made_for = replace(spec, start=self.spec.start, clock_ms=self.spec.clock_ms)
+        if self._feeder is None or not self._feeder.is_held or made_for != self.spec:
+            return False
+        self._feeder.begin_at(spec.start or {}, spec.clock_ms)
+        self.spec = spec
+        return True
+
+    @property
+    def active(self) -> bool:
+        """Whether the query runs, and is fed; also while it is being mended."""
+        runs = self._in_repair or bool(self._query.isActive)
+        return runs and not (self._feeder and self._feeder.error)
+
+    @property
+    def error(self) -> str | None:
+        """Why the query ended, if it did not end because it was told to."""
+        if self._feeder and self._feeder.error:
+            return self._feeder.error
+        error = None if self._stopped or self._in_repair else self._query.exception()
+        return None if error is None or BatchHeld.__name__ in str(error) else first_words(error)
+
+    def status(self) -> QueryStatus:
+        """What the query is doing."""
+        progress = self._progress()
+        stand = self._stand()
+        error = self.error
+        ended = "failed" if error else "stopped"
+        return QueryStatus(
+            name=self.spec.name,
+            id=str(self._query.id),
+            site=self.spec.site,
+            epoch=self.spec.epoch,
+            role=self.spec.role,
+            state="running" if self.active else ended,
+            batch=stand.batch,
+            input_rows_per_s=rate_of(progress.get("inputRowsPerSecond")),
+            processed_rows_per_s=rate_of(progress.get("processedRowsPerSecond")),
+            offsets=stand.offsets,
+            sink_rows=self._published() if self._published else {},
+            state_rows=sum(o["numRowsTotal"] for o in progress.get("stateOperators", ())),
+            batch_s=progress.get("batchDuration", 0) / 1000,
+            watermark=progress.get("eventTime", {}).get("watermark"),
+            error=error,
+        )
+
+    def records(self) -> list[Record]:
+        """What its batches did that were finished since this was last asked; see `record_of`."""
+        finished = last_finished(self.spec.checkpoint)
+        newest_s = None if self._feeder is None else self._feeder.newest_s
+        told = []
+        for progress in self._query.recentProgress:
+            batch = json.loads(progress.json)
+            number = int(batch["batchId"])
+            if self._told < number <= finished:
+                self._told = number
+                published = self._published.figures(number) if self._published else {}
+                told.append(record_of(batch, self.spec, published, newest_s=newest_s))
+        return told
+
+    def mend(self) -> bool:
+        """Take the rows out of the way on which a failed query failed, and start it again.
+
+        Gives whether it runs. It does not where no row is to blame, or none may be set aside.
+        """
+        with self._repair_lock:
+            if self.error is None:
+                # It runs, or was told to end.
+                return self.active
+            unfed = self._feeder is not None and self._feeder.error is not None
+            if self._repair is None or unfed or self._beyond_repair is self._query:
+                return False
+            failed, self._in_repair = self._query, True
+            try:
+                # Its error is known a little before its end.
+                while failed.isActive:
+                    time.sleep(_POLL_S)
+                if self._repair.set_aside(lambda: self._stopped) and not self._stopped:
+                    self._query = self._repair.restart()
+            except Exception:
+                # What counts is why the query failed.
+                traceback.print_exc()
+            finally:
+                self._in_repair = False
+            if self._query is failed:
+                self._beyond_repair = failed
+            return self._query is not failed
+
+    def drain(self, upto: Offsets | None, timeout_s: float) -> Stand:
+        """End the query once it has reached these offsets; see `Site.drain`.
+
+        Raises:
+            ThalwegError: where it fails, or does not get there in time; then it goes on.
+        """
+        deadline = time.monotonic() + timeout_s
+        try:
+            if self._feeder is not None:
+                self._feeder.limit(upto)
+            self._wait(deadline, lambda: self._has_reached(upto))
+            self._gate.close()
+            self._wait(deadline, lambda: batch_under_way(self.spec.checkpoint) is None)
+        except ThalwegError:
+            self._gate.open()
+            if self._feeder is not None:
+                self._feeder.release()
+            raise
+        return self.stop()
+
+    def stop(self) -> Stand:
+        """End the query at once, and say where it stands."""
+        self._stopped = True
+        # Who mends it looks whether it is stopped, and ends soon.
+        with self._repair_lock:
+            self._gate.close()
+            self._query.stop()
+            stand = self._stand()
+            self.close()
+        return stand
+
+    def close(self) -> None:
+        """Let go of what the ended query held."""
+        if self._feeder is not None:
+            self._feeder.close()
+        self._held.close()
+
+    def _stand(self) -> Stand:
+        """Where the query stands; what no batch has touched is where it was to begin."""
+        if self._feeder is not None:
+            return self._feeder.stand()
+        stand = read_stand(self.spec.checkpoint)
+        touched = {name: offset for name, offset in stand.offsets.items() if offset is not None}
+        return Stand(batch=stand.batch, offsets={**(self.spec.start or {}), **touched})
+
+    def _has_reached(self, goal: Offsets | None) -> bool:
+        if self._feeder is not None:
+            return self._feeder.is_idle_at(goal)
+        return goal is None or has_reached(self._stand().offsets, goal)
+
+    def _wait(self, deadline: float, happened: Callable[[], bool]) -> None:
+        while not happened():
+            if not self.active and not self.mend():
+                if self.error is None:
+                    # Held at the gate: the batch begun last has done nothing.
+                    return
+                raise ThalwegError(f"the query failed: {self.error}")
+            if time.monotonic() > deadline:
+                stand = self._stand()
+                raise ThalwegError(
+                    f"not drained in time: finished batch {stand.batch} at {dict(stand.offsets)}"
+                )
+            time.sleep(_POLL_S)
+
+    def _progress(self) -> dict[str, Any]:
+        progress = self._query.lastProgress
+        return json.loads(progress.json) if progress is not None else {}
+
+
+def first_words(error: object) -> str:
+    r"""What went wrong, of a streaming error with its stacks in Python and Java.
+
+    >>> first_words("Job aborted.\nTraceback:\n  File 1\n    f()\nValueError: no\n\tat java")
+    'ValueError: no'
+    """
+    text = str(error).strip()
+    endings: list[str] = _TRACEBACK_END.findall(text)
+    return (endings[-1] if endings else text.partition("\n")[0])[:_SHOWN_ERROR_LENGTH]

@@ -1,0 +1,253 @@
+"""Several sites at once: started in parallel, watched, started again, ended with their owner."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Self
+
+from thalweg.errors import Defects, InvalidInput, nearest
+from thalweg.spark.java import find_java
+from thalweg.spark.query.queries import check_query
+from thalweg.spark.query.spec import QuerySpec
+from thalweg.spark.session import require_pyspark
+from thalweg.spark.site.channel import SiteChannel, SiteError, describe_end
+from thalweg.spark.site.site import (
+    START_TIMEOUT_S,
+    Site,
+    SiteEvent,
+    SiteSpec,
+    SiteStatus,
+    check_site,
+)
+
+_SUPERVISION_S = 0.25
+
+
+class Sites(Mapping[str, Site]):
+    """The sites that one process has started, by name; they end with the `with` block.
+
+    ```python
+    with Sites() as sites:
+        sites.start([SiteSpec(name="fog-1", folder=runs / "fog-1")])
+        sites["fog-1"].start(query)
+        event = sites.next_event(timeout_s=1.0)
+    ```
+
+    Every site is a driver process of its own. One that ends is noticed at once, and told as an
+    event; `restart` starts it again with the queries that it had. Whatever happens to this
+    process, kill -9 included, its sites end within seconds.
+    """
+
+    def __init__(self, *, silence_s: float = 10.0) -> None:
+        self._sites: dict[str, Site] = {}
+        self._events: queue.Queue[SiteEvent] = queue.Queue()
+        self._silence_s = silence_s
+        self._silent: set[str] = set()
+        self._expected: set[int] = set()
+        self._tasks: queue.Queue[tuple[Future[SiteChannel], Site]] = queue.Queue()
+        self._closing = threading.Event()
+        # Processes are started in this thread alone: it lives as long as they should.
+        self._supervisor = threading.Thread(target=self._supervise, name="sites", daemon=True)
+        self._supervisor.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getitem__(self, name: str) -> Site:
+        return self._sites[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sites)
+
+    def __len__(self) -> int:
+        return len(self._sites)
+
+    def start(
+        self, specs: Sequence[SiteSpec], timeout_s: float = START_TIMEOUT_S
+    ) -> tuple[Site, ...]:
+        """Start these sites, all at the same time, and wait until each has its Spark.
+
+        Raises:
+            InvalidInput: where one cannot start; then none is.
+            SiteError: where one does not start; then those that did are ended.
+            MissingExtra, JavaMissing: where there is no Spark on this machine.
+        """
+        self._check(specs)
+        sites = [Site(spec) for spec in specs]
+        self._sites |= {site.name: site for site in sites}
+        try:
+            self._each(sites, lambda site: self._begin(site, timeout_s))
+        except BaseException:
+            for site in sites:
+                self._expect_end(site)
+                site.kill()
+                del self._sites[site.name]
+            raise
+        return tuple(sites)
+
+    def check(self, query: QuerySpec) -> None:
+        """Raise `InvalidInput` for what would keep a query from running at its site."""
+        defects = Defects()
+        if query.site not in self._sites:
+            hint = nearest(query.site, self._sites)
+            defects.add("site", query.site, "a site that was started", hint)
+        for site in self._sites.values():
+            for other in site.queries:
+                if other != query and other.checkpoint == query.checkpoint:
+                    rule = f"a checkpoint of its own: {other.name} on {site.name} has this one"
+                    defects.add("checkpoint", str(query.checkpoint), rule)
+        try:
+            check_query(query)
+        except InvalidInput as error:
+            defects.absorb(error)
+        defects.raise_if_any()
+
+    def restart(self, name: str, timeout_s: float = START_TIMEOUT_S) -> Site:
+        """Start a site again, with the queries that it had: they go on from their checkpoints.
+
+        A site that still runs is ended first, as if it had been killed.
+        """
+        site = self._sites[name]
+        queries = site.queries
+        self._expect_end(site)
+        site.kill()
+        self._begin(site, timeout_s)
+        for spec in queries:
+            site.start(spec, timeout_s)
+        return site
+
+    def end(self, name: str) -> None:
+        """End a site in order."""
+        site = self._sites[name]
+        self._end(site)
+        del self._sites[name]
+
+    def status(self) -> dict[str, SiteStatus]:
+        """What all sites are doing, asked at the same time."""
+        sites = list(self._sites.values())
+        return dict(zip(self._sites, self._each(sites, Site.status), strict=True))
+
+    def next_event(self, timeout_s: float = 0.0) -> SiteEvent | None:
+        """The oldest event not taken yet, waited for at most this long; None if there is none."""
+        try:
+            return (
+                self._events.get(timeout=timeout_s) if timeout_s > 0 else self._events.get_nowait()
+            )
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """End all sites in order, at the same time."""
+        self._each(list(self._sites.values()), self._end)
+        self._sites.clear()
+        self._closing.set()
+        self._supervisor.join()
+
+    def _check(self, specs: Sequence[SiteSpec]) -> None:
+        require_pyspark()
+        if any(not spec.remote for spec in specs):
+            find_java()
+        defects = Defects()
+        names, folders = set(self._sites), {site.spec.folder for site in self._sites.values()}
+        for place, spec in enumerate(specs):
+            path = f"sites[{place}]"
+            free = spec.name not in names
+            defects.require(free, f"{path}.name", spec.name, "a name that no other site has")
+            free = spec.folder not in folders
+            defects.require(free, f"{path}.folder", str(spec.folder), "a folder of its own")
+            names.add(spec.name)
+            folders.add(spec.folder)
+        checks = self._each(list(enumerate(specs)), _defects_of)
+        for place, found in enumerate(checks):
+            if found is not None:
+                defects.absorb(found, f"sites[{place}]")
+        defects.raise_if_any()
+
+    def _begin(self, site: Site, timeout_s: float) -> None:
+        task = Future[SiteChannel]()
+        self._tasks.put((task, site))
+        site.begin(task.result(), timeout_s)
+
+    def _end(self, site: Site) -> None:
+        self._expect_end(site)
+        site.end()
+
+    def _expect_end(self, site: Site) -> None:
+        if site.pid is not None:
+            self._expected.add(site.pid)
+
+    @staticmethod
+    def _each(items: Sequence[Any], act: Any) -> list[Any]:
+        """What `act` gives for each item, all at the same time; the first error where one fails."""
+        if not items:
+            return []
+        with ThreadPoolExecutor(len(items)) as pool:
+            return [done.result() for done in [pool.submit(act, item) for item in items]]
+
+    # The supervisor's thread
+
+    def _supervise(self) -> None:
+        while not self._closing.is_set():
+            try:
+                task, site = self._tasks.get(timeout=_SUPERVISION_S)
+            except queue.Empty:
+                self._look_for_silence()
+                continue
+            try:
+                task.set_result(self._open_channel(site))
+            except Exception as error:
+                task.set_exception(SiteError(site.name, "start", str(error)))
+
+    def _open_channel(self, site: Site) -> SiteChannel:
+        opened: list[SiteChannel] = []
+        ready = threading.Event()
+
+        def take(message: dict[str, Any]) -> None:
+            ready.wait()
+            self._take(site, opened[0], message)
+
+        opened.append(SiteChannel(site.name, site.spec.folder, take))
+        ready.set()
+        return opened[0]
+
+    def _take(self, site: Site, channel: SiteChannel, message: dict[str, Any]) -> None:
+        """What a channel's thread heard, as an event."""
+        kind = message["event"]
+        if kind == "end":
+            if channel.pid in self._expected:
+                self._expected.discard(channel.pid)
+                return
+            self._tell(site, "died", f"its process ended: {describe_end(message['code'])}")
+        elif kind == "query-failed":
+            self._tell(site, kind, str(message.get("error")), message.get("query"))
+
+    def _look_for_silence(self) -> None:
+        for site in list(self._sites.values()):
+            silent_s = site.silent_s
+            if silent_s > self._silence_s and site.name not in self._silent:
+                self._silent.add(site.name)
+                self._tell(site, "silent", f"nothing heard for {silent_s:.0f} s")
+            elif silent_s <= self._silence_s and site.name in self._silent:
+                self._silent.discard(site.name)
+                self._tell(site, "heard", "it is heard again")
+
+    def _tell(self, site: Site, kind: str, detail: str, query: str | None = None) -> None:
+        event = SiteEvent(
+            site=site.name, kind=kind, detail=detail, query=query, at_s=time.time(), log=site.log
+        )
+        self._events.put(event)
+
+
+def _defects_of(numbered: tuple[int, SiteSpec]) -> InvalidInput | None:
+    try:
+        check_site(numbered[1])
+    except InvalidInput as error:
+        return error
+    return None

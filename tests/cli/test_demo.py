@@ -1,0 +1,37 @@
+"""`thalweg demo`: the plan alone, bad calls, and the whole of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def test_the_plan_alone_is_checked_independently(thalweg):
+    shown = thalweg("demo", "--plan-only")
+    assert shown.code == 0
+    assert "independent checker: 0 violations" in shown.out
+    told = json.loads(thalweg("demo", "--plan-only", "--format", "json").out)
+    assert told["feasible"]
+    assert told["checker_violations"] == 0
+
+
+def test_a_demo_that_is_too_short_is_refused(thalweg):
+    pytest.importorskip("pyspark")
+    refused = thalweg("demo", "--seconds", "3")
+    assert refused.code == 2
+    assert "from 20 to 3600 seconds" in refused.err
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_a_surge_and_a_kill_lose_and_double_nothing(thalweg, tmp_path):
+    pytest.importorskip("pyspark")
+    shown = thalweg("demo", "--folder", str(tmp_path / "run"), "--format", "json")
+    assert shown.code == 0, shown.err
+    told = json.loads(shown.out)
+    assert (told["lost"], told["doubled"]) == (0, 0)
+    assert told["rides"] > 0
+    assert told["rows"] > 0
+    assert told["adaptations"]
+    assert told["restarts"] >= 1

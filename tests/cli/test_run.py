@@ -1,0 +1,256 @@
+"""`thalweg run`, `status`, `stop`, `rollback` and `explain` of a run, on played sites."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from thalweg.files.save import save
+from thalweg.model.workload import Workload
+from thalweg.scenarios import fog_cloud
+from thalweg.scenarios.rides import generate_rides
+
+pytest.importorskip("pyspark")
+
+from thalweg.spark.deployment import handle as deployment
+from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
+from thalweg.spark.log import Log
+
+RUN = ("run", "taxi-fares", "net.yaml")
+
+
+class PlayedSites:
+    def __init__(self) -> None:
+        self.cuts: dict[str, tuple[str, ...]] = {}
+
+    def go_to(self, cuts: Any) -> list[str]:
+        self.cuts.update(cuts)
+        return ["moved"]
+
+    def next_event(self, timeout_s: float) -> None:
+        time.sleep(min(timeout_s, 0.01))
+
+    def status(self) -> dict[str, Any]:
+        return {}
+
+    def stop(self) -> None: ...
+
+
+@pytest.fixture
+def city(thalweg: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    save(fog_cloud(2, seed=1), tmp_path / "net.yaml")
+    sites = PlayedSites()
+
+    @contextmanager
+    def played(*_: Any) -> Iterator[PlayedSites]:
+        yield sites
+
+    made = partial(deployment.Deployment, open_sites=played)
+    monkeypatch.setattr(deployment, "Deployment", made)
+    return tmp_path
+
+
+@contextmanager
+def meanwhile(act: Callable[[], Any]) -> Iterator[list[Any]]:
+    """Within the block, somebody else does something as soon as the run of the folder runs."""
+    results: list[Any] = []
+
+    def wait() -> None:
+        folder = RunFolder("run")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if folder.exists and folder.read_status().get("state") == "running":
+                results.append(act())
+                return
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    yield results
+    thread.join()
+
+
+def test_a_run_ends_after_its_time_with_a_summary_and_a_report(thalweg: Any, city: Path) -> None:
+    shown = thalweg(*RUN, "--for", "1 s", "--feed", "rides:200", "--interval", "200 ms")
+    assert shown.code == 0, shown.err
+    assert "rows in" in shown.out
+    assert "first: first deployment" in shown.out
+    assert "thalweg stop run" in shown.err
+    report = json.loads((city / "run" / "report.json").read_text())
+    rows = Log(city / "run" / "log").read("sources/rides").num_rows
+    assert report["rows_in"] == rows > 0
+    assert report["rows_out"] == dict.fromkeys(report["rows_out"], 0)
+    assert set(report["rows_in_by_site"]) == {"fog-0", "fog-1"}
+    told = thalweg("status", "run")
+    assert "stopped" in told.out
+    assert "goes on where it was" in told.out
+    again = thalweg(*RUN, "--for", "100 ms", "--format", "json")
+    assert json.loads(again.out)["cuts"] == report["cuts"]
+    causes = [d["cause"] for d in RunFolder("run").read_decisions()]
+    assert causes.count("first") == causes.count("resume") == 1
+
+
+def test_a_trip_file_is_replayed(thalweg: Any, city: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rides = generate_rides(60, seed=1)
+    times = rides["pickup_time"].cast(pa.timestamp("us"))
+    trips = {
+        "tpep_pickup_datetime": times,
+        "tpep_dropoff_datetime": times,
+        "PULocationID": rides["zone"],
+        "DOLocationID": rides["zone"],
+        **{name: pa.array([1.0] * 60) for name in ("trip_distance", "fare_amount", "tip_amount")},
+    }
+    pq.write_table(pa.table(trips), city / "trips.parquet")
+    shown = thalweg(*RUN, "--for", "1 s", "--data", "trips.parquet", "--format", "json")
+    assert json.loads(shown.out)["rows_in"] == 60
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_run_in_order(thalweg: Any, city: Path, number: int) -> None:
+    before = signal.getsignal(number)
+    with meanwhile(lambda: os.kill(os.getpid(), number)):
+        shown = thalweg(*RUN)
+    assert shown.code == 0, shown.err
+    assert "stopping" in shown.err
+    assert RunFolder("run").read_status()["state"] == "ended"
+    assert signal.getsignal(number) is before
+
+
+def test_stop_and_status_of_a_live_run(thalweg: Any, city: Path) -> None:
+    from thalweg.cli.status import describe_run
+    from thalweg.cli.stop import stop
+
+    def look_and_stop() -> str:
+        folder = RunFolder("run")
+        told = describe_run(folder.read_status(), 0.0, is_alive=folder.is_held())
+        stop(Path("run"), "1 min")
+        return told
+
+    with meanwhile(look_and_stop) as results:
+        assert thalweg(*RUN).code == 0
+    (told,) = results
+    assert "running, last look 0 s ago" in told
+    assert not RunFolder("run").is_held()
+    nothing = thalweg("stop", "run")
+    assert (nothing.code, nothing.err) == (0, "nothing runs in run\n")
+
+
+def test_a_rollback_of_a_live_run_goes_back_at_once(thalweg: Any, city: Path) -> None:
+    from thalweg.cli.rollback import rollback
+    from thalweg.cli.stop import stop
+    from thalweg.spark.deployment.control import MOVE, Request, await_answer, leave
+
+    def move_and_back() -> list[Any]:
+        folder = RunFolder("run")
+        before = folder.read_history()[-1].cuts
+        request = Request(kind=MOVE, cuts={"fog-0": () if before["fog-0"] else ("parse",)})
+        leave(folder, request)
+        await_answer(folder, request, 60.0, goes_on=folder.is_held)
+        moved = folder.read_history()[-1].cuts
+        rollback(Path("run"))
+        stop(Path("run"), "1 min")
+        return [before, moved, folder.read_history()[-1].cuts]
+
+    with meanwhile(move_and_back) as results:
+        assert thalweg(*RUN, "--keep").code == 0
+    ((before, moved, after),) = results
+    assert before == after != moved
+    explained = thalweg("explain", "run")
+    assert explained.code == 0
+    assert explained.out.startswith("rollback: rolled back to the cuts before")
+    assert "parse runs on" in explained.out
+    data = json.loads(thalweg("explain", "run", "parse", "--format", "json").out)
+    assert data["change"]["cause"] == "rollback"
+    assert {row["operator"] for row in data["placement"]} == {"parse"}
+
+
+def test_a_rollback_of_a_stopped_run_waits_for_its_next_start(thalweg: Any, city: Path) -> None:
+    assert thalweg(*RUN, "--for", "100 ms", "--keep").code == 0
+    none = thalweg("rollback", "run")
+    assert (none.code, "no earlier cuts" in none.err) == (2, True)
+    folder = RunFolder("run")
+    (first,) = folder.read_history()
+    earlier = HistoryEntry(cuts={"fog-0": (), "fog-1": ()}, reason="by hand", at_s=1.0)
+    folder.write_history([earlier, first])
+    left = thalweg("rollback", "run")
+    assert (left.code, "next start" in left.err) == (0, True)
+    shown = thalweg(*RUN, "--for", "100 ms", "--keep", "--format", "json")
+    assert json.loads(shown.out)["cuts"] == {"fog-0": [], "fog-1": []}
+
+
+def test_the_status_of_a_killed_run_says_so_and_what_to_do(thalweg: Any, city: Path) -> None:
+    assert thalweg(*RUN, "--for", "100 ms").code == 0
+    folder = RunFolder("run")
+    told = folder.read_status()
+    folder.write_status({**told, "state": "running", "heartbeat_s": time.time() - 90})
+    shown = thalweg("status", "run").out
+    assert "killed, last heard of 90 s ago" in shown
+    assert "goes on where it was" in shown
+    folder.write_status({**told, "state": "failed", "error": "fog-0 does not stay"})
+    assert "fog-0 does not stay" in thalweg("status", "run").out
+    data = json.loads(thalweg("status", "run", "--format", "json").out)
+    assert (data["alive"], data["state"]) == (False, "failed")
+
+
+def test_a_dry_run_prints_steps_and_a_workload_sets_the_rates(thalweg: Any, city: Path) -> None:
+    load = Workload.of({0.0: {("rides", "fog-0"): 5.0, ("rides", "fog-1"): 1e5}})
+    save(load, city / "load.csv")
+    plain = thalweg(*RUN, "--dry-run")
+    assert plain.code == 0
+    assert "1. start cloud: the whole of taxi-fares" in plain.out
+    told = json.loads(thalweg(*RUN, "--dry-run", "--workload", "load.csv", "--format", "json").out)
+    assert set(told["cuts"]) == {"fog-0", "fog-1"}
+    usual = json.loads(thalweg(*RUN, "--dry-run", "--format", "json").out)
+    assert told["plan"]["estimate"]["uplink_bps"] > usual["plan"]["estimate"]["uplink_bps"]
+    assert not (city / "run").exists()
+
+
+def test_everything_wrong_with_a_call_is_told_at_once(thalweg: Any, city: Path) -> None:
+    shown = thalweg(
+        "run", "taxi-far", "net.yml", "--strategy", "atso", "--for", "3", "--feed", "cars:1",
+        "--interval", "x", "--option", "y", "--data", "none.parquet", "--seed", "-1",
+    )  # fmt: skip
+    assert shown.code == 2
+    assert "9 problems" in shown.err
+    for part in ("taxi-fares", "net.yaml", "atsoo", "--for", "--feed", "interval", "NAME=VALUE"):
+        assert part in shown.err
+    assert not (city / "run").exists()
+
+
+@pytest.mark.parametrize("verb", ["status", "stop", "rollback"])
+def test_a_folder_without_a_run_is_told(thalweg: Any, tmp_path: Path, verb: str) -> None:
+    shown = thalweg(verb, "nothing")
+    assert shown.code == 2
+    assert "the folder of a run" in shown.err
+
+
+def test_another_pipeline_or_network_in_a_folder_is_refused(thalweg: Any, city: Path) -> None:
+    assert thalweg(*RUN, "--for", "100 ms").code == 0
+    other = thalweg("run", "taxi-demand", "net.yaml")
+    assert other.code == 2
+    assert "thalweg.spark.examples.taxi:taxi_fares" in other.err
+    save(replace(fog_cloud(3, seed=1), name="town"), city / "town.yaml")
+    other = thalweg("run", "taxi-fares", "town.yaml")
+    assert (other.code, "2 problems" in other.err) == (2, True)
+
+
+def test_rides_are_not_sent_to_a_pipeline_that_reads_something_else(
+    thalweg: Any, city: Path
+) -> None:
+    shown = thalweg("run", "etl", "net.yaml", "--feed", "rides:10", "--dry-run")
+    assert shown.code == 2
+    assert "--feed" in shown.err

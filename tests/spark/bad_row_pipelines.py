@@ -1,0 +1,37 @@
+"""A pipeline for the tests of bad rows: its operators fail on some values, each in its own way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import functions as sql
+
+from thalweg.spark.pipeline import Pipeline
+
+UNLUCKY, NOT_FOUND = 13, 404
+
+readings = Pipeline("readings")
+_readings = readings.source("readings", schema="n long, sensor int, text string", key="sensor")
+
+
+@readings.operator(_readings, kind="row-wise", must="sensor IS NOT NULL")
+def parse(readings: Any) -> Any:
+    return readings.select("n", "sensor", sql.expr("CAST(text AS INT)").alias("value"))
+
+
+@readings.operator(parse, kind="row-wise")
+def weigh(parse: Any) -> Any:
+    def weight(value: int) -> int:
+        if value == UNLUCKY:
+            raise ValueError(f"{value} has no weight")
+        if value == NOT_FOUND:
+            Path("/there/is/no/such/file").read_bytes()
+        return 2 * value
+
+    # Spark cannot tell the kind of function from annotations that are text.
+    weigh_value = sql.udf(weight, "int", useArrow=False)
+    return parse.select("n", weigh_value("value").alias("weight"))
+
+
+readings.sink("list", weigh)

@@ -1,0 +1,175 @@
+"""Gateways and the feed of rides: numbered rows, each in the log once, over restarts too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thalweg.errors import InvalidInput
+from thalweg.scenarios.rides import generate_rides
+from thalweg.spark.feed.gateway import END_OF_TIME, Gateway
+from thalweg.spark.feed.rides import (
+    feed_rides,
+    generate_ticks,
+    next_ride,
+    replay_ticks,
+    require_ride_source,
+    send_tick,
+    split_rides,
+)
+from thalweg.spark.log import Log
+
+SITES = ("fog-1", "fog-2", "fog-3")
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"n": pa.array(values, pa.int64())})
+
+
+def ride_gateways(folder: Path) -> dict[str, Gateway]:
+    return {s: Gateway(folder, "rides", s, time="pickup_time", durable=False) for s in SITES}
+
+
+def sent_rides(folder: Path) -> Counter[int]:
+    table = Log(folder).read("sources/rides")
+    return Counter(table["ride"].to_pylist() if table.num_rows else [])
+
+
+def test_a_gateway_that_is_started_again_goes_on_after_its_last_batch(tmp_path: Path) -> None:
+    first = Gateway(tmp_path, "rides", "fog-1", durable=False)
+    assert [first.send(numbers(k)).batch for k in range(3)] == [0, 1, 2]
+    again = Gateway(Log(tmp_path), "rides", "fog-1", durable=False)
+    assert again.send(numbers(3)).batch == 3
+    assert Log(tmp_path).read("sources/rides", "fog-1")["n"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_marks_go_forward_only_and_the_last_one_is_the_end_of_time(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path, "rides", "fog-1", durable=False)
+    assert gateway.mark(START)
+    assert not gateway.mark(START - timedelta(seconds=1))
+    other = Gateway(tmp_path, "buses", "fog-1", durable=False)
+    assert other.mark(START + timedelta(seconds=1))
+    gateway.close()
+    gateway.close()
+    marks = Log(tmp_path).read("sources/clock", "fog-1")["time"].to_pylist()
+    assert marks == [START, START + timedelta(seconds=1), END_OF_TIME]
+    with pytest.raises(InvalidInput, match="a time with its zone"):
+        gateway.mark(datetime(2026, 1, 1))
+
+
+def test_segments_say_the_event_times_of_their_rows(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path, "rides", "fog-1", time="pickup_time", durable=False)
+    rides = generate_rides(50, start=START, seconds=1.0)
+    segment = gateway.send(rides)
+    times = rides["pickup_time"].cast(pa.int64()).to_pylist()
+    assert (segment.earliest_us, segment.latest_us) == (min(times), max(times))
+
+
+@settings(max_examples=40, deadline=None)
+@given(rate=st.floats(0.0, 500.0), first=st.integers(0, 10**9), seed=st.integers(0, 10**6))
+def test_ticks_have_the_rate_every_number_and_nothing_older_than_they_say(
+    rate: float, first: int, seed: int
+) -> None:
+    ticks = list(islice(generate_ticks(rate, start=START, seed=seed, first=first), 12))
+    found = [ride for tick in ticks for ride in tick.rides["ride"].to_pylist()]
+    assert found == list(range(first, first + len(found)))
+    assert abs(len(found) - rate * 12 * 0.2) <= 1.0
+    before = START
+    for tick in ticks:
+        times = tick.rides["pickup_time"].to_pylist()
+        assert all(before <= time <= tick.upto for time in times)
+        before = tick.upto
+
+
+def test_the_rate_may_change_with_time() -> None:
+    ticks = islice(generate_ticks(lambda s: 100.0 if s < 1.0 else 500.0, start=START, seed=1), 10)
+    assert [tick.rides.num_rows for tick in ticks] == [20] * 5 + [100] * 5
+
+
+@settings(max_examples=40, deadline=None)
+@given(rate=st.floats(10.0, 400.0), first=st.integers(0, 120))
+def test_a_replay_has_the_rest_of_the_rides_in_order(rate: float, first: int) -> None:
+    rides = generate_rides(100, seed=3, start=START, seconds=5.0)
+    ticks = list(replay_ticks(rides, rate, first=first))
+    found = [ride for tick in ticks for ride in tick.rides["ride"].to_pylist()]
+    assert found == list(range(first, 100))
+    for tick, later in pairwise(ticks):
+        assert all(time >= tick.upto for time in later.rides["pickup_time"].to_pylist())
+
+
+def test_a_zone_belongs_to_one_site_whatever_else_comes() -> None:
+    home: dict[int, str] = {}
+    for seed in range(5):
+        for site, part in split_rides(generate_rides(40, seed), SITES).items():
+            for zone in part["zone"].to_pylist():
+                assert home.setdefault(zone, site) == site
+    assert set(home.values()) == set(SITES)
+
+
+def test_sites_without_rides_are_told_that_time_goes_on(tmp_path: Path) -> None:
+    gateways = ride_gateways(tmp_path)
+    tick = next(generate_ticks(5.0, start=START, seed=0))
+    assert send_tick(gateways, tick) == 1
+    log = Log(tmp_path)
+    silent = [site for site in SITES if not list(log.segments("sources/rides", site))]
+    assert len(silent) == 2
+    for site in silent:
+        assert log.read("sources/clock", site)["time"].to_pylist() == [tick.upto]
+
+
+def test_a_feed_sends_every_ride_once_and_the_next_feed_goes_on(tmp_path: Path) -> None:
+    for _ in range(2):
+        feed = feed_rides(ride_gateways(tmp_path), 200.0, seconds=0.6, seed=1)
+        assert feed.join(60.0)
+        assert feed.error is None
+        assert feed.sent == 120
+    assert sent_rides(tmp_path) == Counter(range(240))
+    last = feed_rides(ride_gateways(tmp_path), 50.0, seconds=0.2, seed=1, close=True)
+    assert last.join(60.0)
+    marks = Log(tmp_path).read("sources/clock")["time"].to_pylist()
+    assert marks.count(END_OF_TIME) == len(SITES)
+
+
+def test_after_half_a_tick_no_number_is_given_twice(tmp_path: Path) -> None:
+    rides = generate_rides(30, seed=2, start=START, seconds=1.0)
+    parts = split_rides(rides, SITES)
+    ride_gateways(tmp_path)["fog-2"].send(parts["fog-2"])
+    known = parts["fog-2"]["ride"].to_pylist()
+    assert next_ride(Log(tmp_path), "rides") == max(known) + 1
+    assert next_ride(Log(tmp_path / "empty"), "rides") == 0
+
+
+def test_a_feed_that_cannot_write_stops_and_says_why(tmp_path: Path) -> None:
+    class Full:
+        root, source = tmp_path, "rides"
+
+        def send(self, _table: Any) -> None:
+            raise OSError("no space left")
+
+        mark = send
+
+    gateways: Any = {"fog-1": Full()}
+    feed = feed_rides(gateways, 100.0)
+    assert feed.join(60.0)
+    assert "no space left" in str(feed.error)
+
+
+def test_rides_are_refused_by_sources_with_other_columns() -> None:
+    pytest.importorskip("pyspark")
+    from spark.site_pipelines import rides
+    from thalweg.spark.examples.taxi import taxi_fares
+
+    require_ride_source(taxi_fares.step("rides"), "--feed")
+    with pytest.raises(InvalidInput, match="--feed"):
+        require_ride_source(rides.step("rides"), "--feed")
+    with pytest.raises(InvalidInput, match="gateways"):
+        feed_rides({}, 1.0)

@@ -1,0 +1,363 @@
+"""Deployments whose fogs have logs of their own, with a link between them and the cloud."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark.kafka_broker import Broker
+from spark.taxi_run import coordinate, deployment, running_sites, wait_for
+from thalweg.errors import InvalidInput
+from thalweg.scenarios import fog_cloud
+from thalweg.spark.deployment.check import RunWishes, prepare
+from thalweg.spark.deployment.coordinator import Coordinator, DeploymentSpec
+from thalweg.spark.deployment.tally import Tally
+from thalweg.spark.feed.gateway import Gateway
+from thalweg.spark.link import LinkError, open_link
+from thalweg.spark.log.reader import Log, LogWriter
+from thalweg.spark.query.checkpoint import Stand
+from thalweg.spark.query.spec import QuerySpec
+from thalweg.spark.site import links as site_links
+from thalweg.spark.site.channel import SiteError
+from thalweg.spark.site.links import LinkEnd, SiteLinks
+
+pytestmark = pytest.mark.xdist_group("spark")
+FOG = "fog-1"
+RIDES = "spark.site_pipelines:rides"
+STREAM = "edges/clean+rank"
+
+
+def shipping(folder: Path, **values: Any) -> DeploymentSpec:
+    spec = DeploymentSpec(pipeline="a:b", folder=folder, fogs=(FOG,), durable=False)
+    return replace(spec, **({"link": f"directory://{spec.log}"} | values))
+
+
+def publish(query: QuerySpec, batch: int) -> None:
+    table = pa.table({"number": [batch]})
+    LogWriter(query.log, STREAM, query.site, query.epoch, durable=False).publish(batch, table)
+
+
+def numbers_in(log: Path) -> list[int]:
+    table = Log(log).read(STREAM)
+    return table["number"].to_pylist() if table.num_rows else []
+
+
+# What is said of a link
+
+
+def test_with_a_link_every_fog_has_a_log_of_its_own(tmp_path: Path) -> None:
+    spec = shipping(tmp_path, fogs=(FOG, "fog-2"))
+    logs = [spec.log_of(site) for site in (FOG, "fog-2", "cloud")]
+    assert len(set(logs)) == 3
+    assert [spec.query(site, 0).log for site in (FOG, "fog-2", "cloud")] == logs
+    assert logs[2] == spec.log
+    query = spec.query(FOG, 3)
+    assert query.ships and QuerySpec.from_dict(query.to_dict()) == query
+
+
+@pytest.mark.parametrize("link", [None, "directory"])
+def test_without_one_all_have_the_same(tmp_path: Path, link: str | None) -> None:
+    spec = shipping(tmp_path, link=link)
+    assert spec.log_of(FOG) == spec.log_of("cloud") == spec.query(FOG, 0).log == spec.log
+    assert not spec.query(FOG, 0).ships
+
+
+def test_bad_links_are_told_with_everything_else(tmp_path: Path) -> None:
+    for link, need in (
+        ("kafak://broker:9092/rides", 'did you mean "kafka"'),
+        ("directory:///elsewhere", f"need directory://{tmp_path}/log"),
+    ):
+        with pytest.raises(InvalidInput, match=need) as told:
+            shipping(tmp_path, link=link, fogs=())
+        assert len(told.value.defects) == 2
+    with pytest.raises(InvalidInput, match="link"):
+        replace(shipping(tmp_path).query(FOG, 0), link="post", site="../etc")
+
+
+def test_a_run_says_its_link_and_keeps_to_it(tmp_path: Path) -> None:
+    network = fog_cloud(2, seed=1)
+    wishes = RunWishes(pipeline="taxi-fares", network=network, folder=tmp_path)
+    alone = prepare(wishes, dry=True)
+    linked = prepare(replace(wishes, link="kafka://broker:9092/rides"), dry=True)
+    assert (alone.spec.ships, linked.spec.ships) == (False, True)
+    moved = prepare(replace(wishes, link="kafka://other:9092/rides"), dry=True)
+    moved.manifest.require_same(linked.manifest)
+    for now, before in ((alone, linked), (linked, alone)):
+        with pytest.raises(InvalidInput, match="as in this folder") as told:
+            now.manifest.require_same(before.manifest)
+        assert [defect.path for defect in told.value.defects] == ["link"]
+    with pytest.raises(InvalidInput) as told:
+        prepare(replace(wishes, link="post", strategy="nobody"), dry=True)
+    assert {defect.path for defect in told.value.defects} == {"link", "strategy"}
+
+
+def test_rows_born_at_sites_with_logs_of_their_own_are_counted_once(tmp_path: Path) -> None:
+    logs = [Log(tmp_path / name) for name in ("log", FOG, "fog-2")]
+    tally = Tally(logs[0], ["rides"], own_logs=logs[1:])
+    for batch in range(2):
+        for rows, log in enumerate(logs[1:], start=1):
+            site = log.root.name
+            writer = LogWriter(log.root, "sources/rides", site, 0, durable=False)
+            writer.publish(batch, pa.table({"number": [0] * rows}))
+        tally.update(float(batch))
+    tally.update(2.0)
+    assert tally.rows_in == {("rides", FOG): 2, ("rides", "fog-2"): 4}
+
+
+# The ends of a link in a site's process
+
+
+def test_a_link_that_ended_is_begun_anew_and_sends_everything(tmp_path: Path) -> None:
+    spec, links = shipping(tmp_path), SiteLinks()
+    query = spec.query(FOG, 0)
+    try:
+        publish(query, 0)
+        links.end_of(query).ship(0, 0, 30.0)
+        assert numbers_in(spec.log) == [0]
+        # A new disk in the cloud: what the sender knows to be there is not.
+        shutil.rmtree(spec.log)
+        publish(query, 1)
+        error = wait_for(lambda: links.error_of(query), 30.0)
+        assert "batch 0 before it did not" in error
+        with pytest.raises(LinkError, match="has ended"):
+            links._ends[site_links._key(query)].ship(0, 1, 5.0)
+        links.connect(query)
+        links.end_of(query).ship(0, 1, 30.0)
+        assert links.error_of(query) is None
+        assert numbers_in(spec.log) == [0, 1]
+        links.end_of(spec.query("cloud", 0)).await_arrival(FOG, 0, 1, 30.0)
+    finally:
+        links.close()
+
+
+def test_an_epoch_has_not_arrived_before_it_was_shipped(tmp_path: Path) -> None:
+    spec, links = shipping(tmp_path), SiteLinks()
+    query, cloud = spec.query(FOG, 0), spec.query("cloud", 0)
+    try:
+        publish(query, 0)
+        with pytest.raises(LinkError, match="batch 0 of fog-1, epoch 0, has not come"):
+            links.end_of(cloud).await_arrival(FOG, 0, 0, 0.1)
+        links.end_of(query).ship(0, 0, 30.0)
+        links.end_of(cloud).await_arrival(FOG, 0, 0, 30.0)
+    finally:
+        links.close()
+
+
+def test_a_query_need_not_wait_for_a_link_at_which_nobody_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, away = shipping(tmp_path), [True]
+
+    def open_or_not(link: Any) -> Any:
+        if away:
+            raise LinkError("nobody answers")
+        return open_link(link)
+
+    monkeypatch.setattr(site_links, "open_link", open_or_not)
+    monkeypatch.setattr(site_links, "_RETRY_S", 0.05)
+    query = spec.query(FOG, 0)
+    publish(query, 0)
+    end = LinkEnd(query)
+    try:
+        with pytest.raises(LinkError, match="nobody answers"):
+            end.ship(0, 0, 0.2)
+        assert end.error is None
+        away.clear()
+        end.ship(0, 0, 30.0)
+        assert numbers_in(spec.log) == [0]
+    finally:
+        end.close()
+
+
+def test_a_link_that_cannot_be_used_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(link: Any) -> Any:
+        raise ValueError("no such client")
+
+    monkeypatch.setattr(site_links, "open_link", refuse)
+    end = LinkEnd(shipping(tmp_path).query(FOG, 0))
+    assert "no such client" in wait_for(lambda: end.error, 30.0)
+    with pytest.raises(LinkError, match="no such client"):
+        end.ship(0, 0, 30.0)
+    end.close()
+
+
+def test_something_missing_is_an_error_when_it_stays_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site_links, "_GAP_S", 0.1)
+    gaps = {FOG: "batch 3 is missing"}
+    monkeypatch.setattr(site_links.LinkReceiver, "gaps", property(lambda _: dict(gaps)))
+    end = LinkEnd(shipping(tmp_path).query("cloud", 0))
+    try:
+        assert wait_for(lambda: end.error, 30.0) == "batch 3 is missing"
+        gaps.clear()
+        assert end.error is None
+        gaps[FOG] = "batch 4 is missing"
+        assert end.error is None
+    finally:
+        end.close()
+
+
+# The coordinator, on sites that are played
+
+
+class PlayedSite:
+    """Drains at batch 4, and asks `happen` before a link is waited for."""
+
+    def __init__(self, happen: Callable[[str], None]) -> None:
+        self._happen = happen
+
+    def start(self, query: QuerySpec) -> None:
+        """Nothing has to run."""
+
+    prepare = start
+
+    def newest_ms(self, query: str) -> None:
+        """Nothing was seen."""
+
+    def drain(self, query: str) -> Stand:
+        return Stand(batch=4, offsets={"rides": 5})
+
+    def ship(self, query: QuerySpec, batch: int) -> None:
+        self._happen(f"ship {query.name} {batch} from {query.log.name}")
+
+    def await_arrival(self, query: QuerySpec, site: str, epoch: int, batch: int) -> None:
+        self._happen(f"arrive {site}@{epoch} {batch} in {query.log.name}")
+
+
+def test_an_epoch_is_fenced_only_after_all_of_it_has_arrived(tmp_path: Path) -> None:
+    spec, told, broken = shipping(tmp_path), [], ["arrive"]
+
+    def happen(what: str) -> None:
+        told.append(what)
+        if broken and what.startswith(broken[0]):
+            raise SiteError("cloud", "await_arrival", "nothing has come")
+
+    sites = {name: PlayedSite(happen) for name in (FOG, "cloud")}
+    logs = (Log(spec.log), Log(spec.log_of(FOG)))
+    with Coordinator(spec, sites, logs[0], openings={}) as coordinator:
+        coordinator.go_to({FOG: ("a",)})
+        for broken[0] in ("arrive", "ship"):
+            with pytest.raises(SiteError, match="nothing has come"):
+                coordinator.go_to({FOG: ()})
+            assert not any(log.find_fence(FOG, 0) for log in logs)
+        told.clear()
+        broken.clear()
+        coordinator.go_to({FOG: ()})
+        assert told == ["ship fog-1@0 4 from fog-1", "arrive fog-1@0 4 in log"]
+        assert [log.fence(FOG, 0).last_batch for log in logs] == [4, 4]
+
+
+# On sites that really run
+
+
+class Taxis:
+    """Numbered rides: forty seconds of them in each batch, and then twenty minutes of none."""
+
+    def __init__(self, log: Path) -> None:
+        self._gateway = Gateway(log, "rides", FOG, time="at", durable=False)
+        self._rng = random.Random(3)  # noqa: S311
+        self._batch = 0
+        self.rides: list[dict[str, Any]] = []
+
+    def send(self, batches: int) -> None:
+        for _ in range(batches):
+            begin = datetime(2026, 3, 2, tzinfo=UTC) + timedelta(minutes=20 * self._batch)
+            rides = [
+                {
+                    "n": 100 * self._batch + number,
+                    "zone": self._rng.randrange(4),
+                    "at": begin + timedelta(milliseconds=self._rng.randrange(40_000)),
+                    "fare": self._rng.randrange(-5, 60),
+                }
+                for number in range(100)
+            ]
+            kinds = {"n": "int64", "zone": "int32", "fare": "int64"}
+            table = pa.Table.from_pylist(rides)
+            for name, kind in kinds.items():
+                column = table.column_names.index(name)
+                table = table.set_column(column, name, table[name].cast(kind))
+            self._gateway.send(table)
+            self.rides += rides
+            self._batch += 1
+
+    def end(self) -> None:
+        self._gateway.close()
+
+    def results(self) -> dict[str, Counter[Any]]:
+        """What has to come out, computed without Spark."""
+        paid = [ride for ride in self.rides if ride["fare"] > 0]
+        dear = [(r["n"], r["at"], 2 * r["fare"]) for r in paid if r["fare"] >= 50]
+        sums: Counter[tuple[datetime, int]] = Counter()
+        for ride in paid:
+            at = ride["at"].replace(microsecond=0)
+            sums[at - timedelta(seconds=at.second % 10), ride["zone"]] += ride["fare"]
+        board = [(begin, zone, fare) for (begin, zone), fare in sums.items() if fare > 100]
+        return {"list": Counter(dear), "board": Counter(board)}
+
+
+def results(log: Path) -> dict[str, Counter[Any]]:
+    dear, board = (Log(log).read(f"sinks/{name}").to_pylist() for name in ("list", "board"))
+    return {
+        "list": Counter((r["n"], r["at"], r["double"]) for r in dear),
+        "board": Counter((r["window"]["start"], r["zone"], r["fare"]) for r in board),
+    }
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "directory":
+        yield f"directory://{tmp_path}/log"
+        return
+    pytest.importorskip("confluent_kafka")
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    broker = Broker(folder)
+    try:
+        broker.start()
+        yield broker.address("rides")
+    finally:
+        broker.kill()
+
+
+@pytest.mark.parametrize("address", ["directory", "kafka"], indirect=True)
+def test_rows_that_go_over_a_link_count_once(tmp_path: Path, address: str) -> None:
+    pytest.importorskip("pyspark")
+    spec = replace(deployment(tmp_path, RIDES, (FOG,)), link=address)
+    own, cloud = Log(spec.log_of(FOG)), Log(spec.log)
+    taxis = Taxis(own.root)
+    with running_sites(tmp_path, (FOG, "cloud")) as sites, coordinate(spec, sites) as run:
+        run.go_to({FOG: ("clean", "fares")})
+        taxis.send(6)
+        wait_for(lambda: cloud.end("edges/fares+high"))
+        os.kill(sites[FOG].pid or 0, signal.SIGKILL)
+        died = wait_for(lambda: sites.next_event(1.0))
+        assert (died.site, died.kind) == (FOG, "died")
+        sites.restart(FOG)
+        taxis.send(3)
+        # The windows that are open go up; later ones are begun in the cloud.
+        steps = run.go_to({FOG: ("clean",)})
+        assert "ExportState" in {type(step).__name__ for step in steps}
+        taxis.send(3)
+        taxis.end()
+        expected = taxis.results()
+        assert all(rows.total() for rows in expected.values())
+        wait_for(lambda: results(spec.log) == expected or sites.next_event())
+        run.stop()
+    assert results(spec.log) == expected
+    assert own.streams("sources") and not own.streams("sinks")
+    assert cloud.streams("sinks") and not cloud.streams("sources")
+    assert own.find_fence(FOG, 0) == cloud.find_fence(FOG, 0) is not None
