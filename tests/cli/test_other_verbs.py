@@ -123,13 +123,6 @@ def test_schema_is_the_library_s(thalweg, kind):
     assert json.loads(thalweg("schema", kind).out) == tw.json_schema(kind)
 
 
-def test_demo_ends_with_what_the_checker_found(thalweg):
-    shown = thalweg("demo")
-    assert shown.code == 0
-    assert "independent checker: 0 violations" in shown.out
-    assert json.loads(thalweg("demo", "--format", "json").out)["checker_violations"] == 0
-
-
 def test_coordinates_reports_errors(thalweg, tmp_path):
     rng = np.random.default_rng(0)
     points = rng.uniform(0, 0.1, (30, 2))

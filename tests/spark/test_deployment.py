@@ -335,6 +335,9 @@ class PlayedRuntime:
     def next_event(self, timeout_s: float) -> SiteEvent | None:
         return self.events.pop(0) if self.events else None
 
+    def records(self):
+        return []
+
     def status(self) -> dict[str, Any]:
         return {}
 

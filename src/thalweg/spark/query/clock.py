@@ -38,6 +38,8 @@ SINK_CLOCK = f"{SINKS}/{CLOCK}"
 # stream above the watermark, where it has seen the row already.
 _NEVER = "time < timestamp'1900-01-01'"
 _ALL = 2**62
+DAWN_MS = 1
+"""The first mark of every clock: a query that has it is ready, and has seen nothing."""
 END_OF_TIME_MS = 253_370_764_800_000
 """The year 9999: said of a source that nothing else will come from."""
 

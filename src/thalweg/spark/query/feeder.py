@@ -19,13 +19,11 @@ from thalweg.spark.query.checkpoint import (
     last_number,
     watermark_of,
 )
-from thalweg.spark.query.clock import Clock
+from thalweg.spark.query.clock import DAWN_MS, Clock
 from thalweg.spark.query.intake import Intake
 
 _POLL_S = 0.02
 _KEPT_RECORDS = 20
-# The first mark of every clock.
-_DAWN_MS = 1
 
 
 class TakenLots:
@@ -130,7 +128,7 @@ class Feeder:
             for intake in self._intakes.values():
                 intake.lay_nothing()
             if self._clock is not None:
-                self._clock.advance(_DAWN_MS)
+                self._clock.advance(DAWN_MS)
         self._thread.start()
 
     @property

@@ -18,7 +18,7 @@ from thalweg.spark.log.writer import LogWriter
 from thalweg.spark.monitor.record import figures_of
 from thalweg.spark.pipeline.kinds import DEAD_LETTERS
 from thalweg.spark.query.checkpoint import watermark_of
-from thalweg.spark.query.clock import SINK_CLOCK, SITE_CLOCK, clock_table, read_mark
+from thalweg.spark.query.clock import DAWN_MS, SINK_CLOCK, SITE_CLOCK, clock_table, read_mark
 from thalweg.spark.query.feeder import TakenLots
 from thalweg.spark.query.set_aside import SetAside
 from thalweg.spark.query.spec import QuerySpec
@@ -109,7 +109,8 @@ class BatchPublisher:
                 if table.num_rows:
                     self._writer(stream).publish(number, table)
         time_ms = self._told.after(number, lots) if self._told else None
-        if self._told and time_ms is not None:
+        # A query that was only got ready has nothing to say: it may yet be thrown away.
+        if self._told and time_ms is not None and time_ms > DAWN_MS:
             # After all rows: who reads it may count on their being there.
             self._writer(self._told.stream).publish(number, clock_table(time_ms))
 
