@@ -4,14 +4,12 @@ import json
 import math
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -26,11 +24,11 @@ from hypothesis import strategies as st
 
 import thalweg
 from spark import sweep_functions as functions
+from spark.connect_server import connect_server
 from spark.sweep_and_hang import POINTS as HANGING_POINTS
 from spark.sweep_and_hang import QUICK_START
 from spark.sweep_functions import COLUMNS, measure
 from thalweg.errors import InvalidInput, MissingExtra
-from thalweg.spark.java import find_java
 from thalweg.spark.session import SparkUnavailable, open_session
 from thalweg.spark.sweep import IN_PROCESS, sweep
 from thalweg.spark.sweep.crew import SparkCrew, WorkerMismatch
@@ -560,45 +558,6 @@ def test_a_connect_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     with pytest.raises(SparkUnavailable, match=r"sc://127\.0\.0\.1:1\b"):
         sweep(POINTS, measure, into=tmp_path, columns=COLUMNS, master="sc://127.0.0.1:1")
-
-
-@contextmanager
-def connect_server(log: Path) -> Iterator[str]:
-    """A Spark Connect server of one worker, from the files of pyspark itself."""
-    pyspark = pytest.importorskip("pyspark")
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
-    command = [
-        Path(pyspark.__file__).with_name("bin") / "spark-submit",
-        "--class=org.apache.spark.sql.connect.service.SparkConnectServer",
-        f"--driver-java-options={QUICK_START['spark.driver.extraJavaOptions']}",
-        "--master=local[1]",
-        "--conf=spark.ui.enabled=false",
-        "--conf=spark.driver.bindAddress=127.0.0.1",
-        "--conf=spark.driver.host=127.0.0.1",
-        "--conf=spark.connect.grpc.binding.address=127.0.0.1",
-        f"--conf=spark.connect.grpc.binding.port={port}",
-        "spark-internal",
-    ]
-    environment = os.environ | {
-        "JAVA_HOME": str(find_java().path),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(Path(__file__).parents[1]),
-        "SPARK_CONNECT_MODE": "0",
-    }
-    with log.open("wb") as output:
-        server = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
-    try:
-        while True:
-            assert server.poll() is None, log.read_text()
-            with closing(socket.socket()) as door:
-                if door.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait()
 
 
 @pytest.mark.slow
