@@ -284,3 +284,29 @@ def test_every_window_is_computed_once_from_all_its_rows_wherever_its_operator_g
             expected.setdefault(end, []).append(time)
     told = world.out + [(end, sorted(times)) for end, times in world.cloud.items()]
     assert sorted(told) == sorted((end, sorted(times)) for end, times in expected.items())
+
+
+def test_an_epoch_starts_as_it_was_prepared_though_a_gate_has_passed_meanwhile():
+    openings = {"o": Opening(senders=("x",), window=TimeWindow("10 s", "5 s"))}
+    state = DeploymentState.of(("fog-0",), openings)
+    (first,) = next_steps(state, {"fog-0": ("x",)})
+    state = learn(state, first)
+
+    def move(state, cut, newest_ms, ended_ms, watermark_ms):
+        """Prepare at one time, drain at another; gives the state and the two starts."""
+        (prepare,) = next_steps(state, {"fog-0": cut})
+        prepared = plan_start(state.sites["fog-0"], cut, newest_ms, openings)
+        state = learn(state, prepare, gates=prepared.gates)
+        while not isinstance(step := next_steps(state, {"fog-0": cut})[0], StartEpoch):
+            reached = {"offsets": {"rides": 1}, "last_batch": 1, "newest_ms": ended_ms}
+            drained = reached | {"watermark_ms": watermark_ms} if isinstance(step, Drain) else {}
+            state = learn(state, step, **drained)
+        return learn(state, step), prepared, step
+
+    state, prepared, started = move(state, ("x", "o"), 12_000, 11_000, 9_000)
+    assert prepared.gates == started.gates == {"o": 20_000}
+    state, prepared, started = move(state, ("x", "o", "p"), 18_000, 30_000, 28_000)
+    assert prepared.gates == started.gates == {"o": 20_000}
+    assert prepared.carried == started.carried == ("x+o",)
+    state, prepared, started = move(state, ("x", "o"), 31_000, 32_000, 30_000)
+    assert prepared.gates == started.gates == {}
