@@ -23,7 +23,7 @@ from thalweg.scenarios.rides import generate_rides
 
 pytest.importorskip("pyspark")
 
-from thalweg.spark.deployment import handle as deployment
+from thalweg.spark import deployment
 from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
 from thalweg.spark.log import Log
 
@@ -43,6 +43,9 @@ class PlayedSites:
 
     def status(self) -> dict[str, Any]:
         return {}
+
+    def records(self) -> list[Any]:
+        return []
 
     def stop(self) -> None: ...
 
