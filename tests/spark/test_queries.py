@@ -434,7 +434,8 @@ def test_fogs_with_different_cuts_and_a_cut_that_moves_lose_and_double_nothing(
 
 
 def has_begun(query: RunningQuery) -> bool:
-    return query.status().batch >= 0
+    # Its first batch only gets it ready, and has read nothing.
+    return bool(query.status().offsets.get("sources/rides"))
 
 
 def test_a_query_drains_exactly_to_its_goal_and_goes_on_after_a_failure(

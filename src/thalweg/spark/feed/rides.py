@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
+from math import ceil
 
 import numpy as np
 import pyarrow as pa
@@ -207,20 +209,25 @@ class RideFeed:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        begin = due = time.monotonic()
+        begin = time.monotonic()
         try:
-            for tick in self._ticks:
+            # Counted in whole ticks: a sum of fractions of a second is now and then one too many.
+            ticks = islice(self._ticks, _ticks_in(self._seconds))
+            for count, tick in enumerate(ticks, start=1):
                 self.sent += send_tick(self._gateways, tick)
-                due += TICK_S
-                passed = self._seconds is not None and due - begin >= self._seconds
                 # A feed that is late sends at once, until it has caught up.
-                if passed or self._ending.wait(max(0.0, due - time.monotonic())):
+                due = begin + count * TICK_S
+                if self._ending.wait(max(0.0, due - time.monotonic())):
                     break
             if self._close and not self._ending.is_set():
                 for gateway in self._gateways.values():
                     gateway.close()
         except Exception as error:  # Told by whoever started the feed.
             self.error = error
+
+
+def _ticks_in(seconds: float | None) -> int | None:
+    return None if seconds is None else max(1, ceil(round(seconds / TICK_S, 6)))
 
 
 def require_ride_source(step: Step, path: str) -> None:
