@@ -15,9 +15,10 @@ import thalweg as tw
 from thalweg.errors import ThalwegError
 from thalweg.model import Plan
 from thalweg.scenarios import fog_cloud
-from thalweg.spark.deployment.coordinator import Coordinator, DeploymentSpec
+from thalweg.spark.deployment.coordinator import Coordinator
 from thalweg.spark.deployment.hand_over import Step
 from thalweg.spark.deployment.plan import cuts_of, find_sites
+from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
 from thalweg.spark.pipeline.reference import load_pipeline
 from thalweg.spark.site.site import SiteSpec

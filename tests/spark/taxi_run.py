@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from thalweg.scenarios.rides import MONDAY, generate_rides
 from thalweg.scheduling.cuts import list_cuts
-from thalweg.spark.deployment.coordinator import Coordinator, DeploymentSpec
+from thalweg.spark.deployment.coordinator import Coordinator
+from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
 from thalweg.spark.log.writer import LogWriter
 from thalweg.spark.pipeline import Pipeline, load_pipeline

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thalweg as tw
-from thalweg.spark.deployment.coordinator import Coordinator, DeploymentSpec
+from thalweg.spark.deployment.coordinator import Coordinator
+from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.query.checkpoint import Stand
 
 FOGS = ("fog-0", "fog-1")

@@ -21,7 +21,8 @@ from spark.taxi_run import coordinate, deployment, running_sites, wait_for
 from thalweg.errors import InvalidInput
 from thalweg.scenarios import fog_cloud
 from thalweg.spark.deployment.check import RunWishes, prepare
-from thalweg.spark.deployment.coordinator import Coordinator, DeploymentSpec
+from thalweg.spark.deployment.coordinator import Coordinator
+from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.deployment.tally import Tally
 from thalweg.spark.feed.gateway import Gateway
 from thalweg.spark.link import LinkError, open_link

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thalweg.errors import InvalidInput
-from thalweg.spark.deployment.coordinator import DeploymentSpec
+from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
 from thalweg.spark.log.writer import LogWriter
 from thalweg.spark.query.quarantine import SearchEnded, blame, downstream_of, find_bad_rows

@@ -15,7 +15,6 @@ from thalweg.errors import Defect, Defects, InvalidInput, nearest
 from thalweg.files.load import load_network
 from thalweg.model import Network, Plan, Problem
 from thalweg.model.addresses import LOCAL
-from thalweg.spark.deployment.coordinator import DeploymentSpec
 from thalweg.spark.deployment.decisions import LIVE_TRIGGER, Adapter
 from thalweg.spark.deployment.folder import RunFolder, RunManifest
 from thalweg.spark.deployment.hand_over import outline
@@ -27,6 +26,7 @@ from thalweg.spark.deployment.plan import (
     fingerprint_graph,
     require_cuts,
 )
+from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.examples import EXAMPLES
 from thalweg.spark.link import LinkError, open_link, parse_link
 from thalweg.spark.pipeline import Pipeline, load_pipeline

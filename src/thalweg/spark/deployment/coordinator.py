@@ -7,13 +7,12 @@ was under way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from thalweg.errors import Defects
-from thalweg.model.names import require_name
 from thalweg.spark.deployment.hand_over import (
     DeploymentState,
     Drain,
@@ -29,17 +28,18 @@ from thalweg.spark.deployment.hand_over import (
 )
 from thalweg.spark.deployment.hand_over import learn as learn_step
 from thalweg.spark.deployment.journal import Journal
-from thalweg.spark.link.link import DIRECTORY, directory_in, parse_link
 from thalweg.spark.log import Log
 from thalweg.spark.pipeline.windows import Opening
-from thalweg.spark.query.carry import CarryOrder, carry_folder
-from thalweg.spark.query.spec import DEAD_LETTER, QuerySpec, require_bad_rows
+from thalweg.spark.query.carry import CarryOrder
+from thalweg.spark.query.spec import QuerySpec
 
 if TYPE_CHECKING:
+    from thalweg.spark.deployment.spec import DeploymentSpec
     from thalweg.spark.query.checkpoint import Stand
 
 Cuts = Mapping[str, tuple[str, ...]]
 OnStep = Callable[[Step], None]
+_Given = TypeVar("_Given")
 
 
 class RunsQueries(Protocol):
@@ -80,99 +80,6 @@ class TakesFences(Protocol):
     def fence(self, site: str, epoch: int, last_batch: int | None = None) -> object:
         """End an epoch for every reader; to do it again changes nothing."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeploymentSpec:
-    """What is deployed: a pipeline on fog sites and a cloud, in one folder."""
-
-    pipeline: str
-    """`package.module:attribute`."""
-    folder: Path
-    fogs: tuple[str, ...]
-    cloud: str = "cloud"
-    trigger: str = "200 ms"
-    rows_per_batch: int | None = None
-    margin_s: float = 6.0
-    """How far event time may go on while an epoch is made ready."""
-    durable: bool = True
-    """Whether what is published survives a power cut; without, only the death of processes."""
-    bad_rows: str = DEAD_LETTER
-    """What becomes of a row that makes an operator fail; see `QuerySpec`."""
-    watched: bool = True
-    """Whether rows are counted at every operator."""
-    link: str | None = None
-    """How rows come from the fogs to the cloud, see `parse_link`; None: all have one log."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "folder", Path(self.folder).absolute())
-        object.__setattr__(self, "fogs", tuple(self.fogs))
-        defects = Defects()
-        for position, name in enumerate((*self.fogs, self.cloud)):
-            require_name(defects, f"sites[{position}]", name)
-        names = (*self.fogs, self.cloud)
-        defects.require(len(set(names)) == len(names), "sites", names, "each site once")
-        require_bad_rows(defects, self.bad_rows)
-        defects.require(bool(self.fogs), "fogs", self.fogs, "at least one fog site")
-        defects.attempt("", self._check_link)
-        defects.raise_if_any()
-
-    @property
-    def log(self) -> Path:
-        """Where the cloud's rows are, and without a link those of all sites."""
-        return self.folder / "log"
-
-    @property
-    def ships(self) -> bool:
-        """Whether fogs have logs of their own, from which rows go over a link."""
-        return self.link is not None and parse_link(self.link).ships
-
-    def log_of(self, site: str) -> Path:
-        """Where a site publishes, and the gateways of its sources do."""
-        own = self.ships and site != self.cloud
-        return self.folder / "logs" / site if own else self.log
-
-    @property
-    def journal(self) -> Path:
-        """Where steps are written down."""
-        return self.folder / "journal.jsonl"
-
-    def query(self, site: str, epoch: int, step: StartEpoch | SiteState | None = None) -> QuerySpec:
-        """What the site runs in this epoch; a checkpoint is never shared by two epochs."""
-        own: dict[str, Any] = {"sites": self.fogs if site == self.cloud else ()}
-        if step is not None:
-            handed = self.carried(site, epoch - 1)
-            own |= {name: getattr(step, name) for name in ("cut", "start", "clock_ms", "gates")}
-            own["carried"] = {edge: str(carry_folder(handed, edge)) for edge in step.carried}
-        return QuerySpec(
-            site=site,
-            epoch=epoch,
-            role="cloud" if site == self.cloud else "fog",
-            pipeline=self.pipeline,
-            log=self.log_of(site),
-            link=self.link if self.ships else None,
-            checkpoint=self.folder / "checkpoints" / f"{site}@{epoch}",
-            trigger=self.trigger,
-            rows_per_batch=self.rows_per_batch,
-            durable=self.durable,
-            bad_rows=self.bad_rows,
-            watched=self.watched,
-            **own,
-        )
-
-    def carried(self, site: str, epoch: int) -> Path:
-        """Where the open windows of an epoch lie for the next one."""
-        return self.folder / "carried" / f"{site}@{epoch}"
-
-    def _check_link(self) -> None:
-        """Raise `InvalidInput` for a link that is none, or leads elsewhere."""
-        link = parse_link("directory" if self.link is None else self.link)
-        if link.ships and link.kind == DIRECTORY:
-            defects = Defects()
-            leads_here = Path(directory_in(link.address)).resolve() == self.log.resolve()
-            rule = f"directory://{self.log}: that is where the cloud reads"
-            defects.require(leads_here, "link", self.link, rule)
-            defects.raise_if_any()
 
 
 class Coordinator:
@@ -220,9 +127,12 @@ class Coordinator:
         """Take every step to these cuts, site by site; returns them. Other sites go on."""
         taken: list[Step] = []
         while steps := next_steps(self.state, wanted):
-            # One site after the other: between its preparation and its barrier time goes on.
-            self._take(steps[0])
-            taken.append(steps[0])
+            first = tuple(step for step in steps if self.state.sites[step.site].phase == "idle")
+            # One site after the other: between its preparation and its barrier time goes on. Sites
+            # where nothing runs yet have no such time.
+            turn = first or steps[:1]
+            self._take(turn)
+            taken += turn
         return tuple(taken)
 
     def stop(self) -> dict[str, Stand]:
@@ -236,13 +146,24 @@ class Coordinator:
     def _resume(self) -> None:
         """Start again what ran, and end the hand-overs that were begun."""
         self._sites[self.spec.cloud].start(self.spec.query(self.spec.cloud, 0))
-        for site in self.state.sites.values():
-            if site.phase == "running":
-                self._sites[site.site].start(self.spec.query(site.site, site.epoch, site))
+        ran = [site for site in self.state.sites.values() if site.phase == "running"]
+        _do_all(
+            partial(self._sites[s.site].start, self.spec.query(s.site, s.epoch, s)) for s in ran
+        )
         self.go_to({})
 
-    def _take(self, step: Step) -> None:
-        self._on_step(step)
+    def _take(self, steps: tuple[Step, ...]) -> None:
+        """Carry out steps of different sites at the same time, and write down what was done."""
+        for step in steps:
+            self._on_step(step)
+        # What is done but not written down, after a crash, is done again, which changes nothing.
+        done = _do_all(partial(self._carry_out, step) for step in steps)
+        for step, reached in zip(steps, done, strict=True):
+            self._journal.write(step, **reached)
+            self.state = learn_step(self.state, step, **reached)
+
+    def _carry_out(self, step: Step) -> dict[str, Any]:
+        """Do what a step says; gives what came of it."""
         site, reached = self._sites[step.site], dict[str, Any]()
         state = self.state.sites[step.site]
         if isinstance(step, StartEpoch):
@@ -269,8 +190,7 @@ class Coordinator:
             site.carry(self.spec.query(step.site, step.epoch, state), order)
         elif isinstance(step, Fence):
             self._fence(step)
-        self._journal.write(step, **reached)
-        self.state = learn_step(self.state, step, **reached)
+        return reached
 
     def _fence(self, step: Fence) -> None:
         """End an epoch in the cloud's log, once all of it is there, and in the site's own."""
@@ -295,6 +215,15 @@ class Coordinator:
         start = plan_start(state, step.cut, ahead_ms, self._openings)
         site.prepare(self.spec.query(step.site, step.epoch, start))
         return dict(start.gates)
+
+
+def _do_all(calls: Iterable[Callable[[], _Given]]) -> list[_Given]:
+    """What the calls give, all made at the same time; the error of the first that raises."""
+    waiting = list(calls)
+    if len(waiting) < 2:
+        return [call() for call in waiting]
+    with ThreadPoolExecutor(len(waiting), thread_name_prefix="step") as pool:
+        return [future.result() for future in [pool.submit(call) for call in waiting]]
 
 
 def _find_openings(spec: DeploymentSpec) -> Mapping[str, Opening]:

@@ -22,11 +22,11 @@ from thalweg.errors import ThalwegError
 from thalweg.model import Network
 from thalweg.spark.deployment.check import PreparedRun, RunWishes, prepare
 from thalweg.spark.deployment.control import MOVE, ROLLBACK, Request, await_answer, leave
-from thalweg.spark.deployment.coordinator import DeploymentSpec
 from thalweg.spark.deployment.loop import DeploymentLoop, RunParts
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.deployment.runtime import Runtime, open_runtime
+from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.deployment.tally import Tally
 from thalweg.spark.deployment.watch import Watcher
 from thalweg.spark.feed.gateway import Gateway
