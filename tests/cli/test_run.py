@@ -226,10 +226,20 @@ def test_everything_wrong_with_a_call_is_told_at_once(thalweg: Any, city: Path) 
     shown = thalweg(
         "run", "taxi-far", "net.yml", "--strategy", "atso", "--for", "3", "--feed", "cars:1",
         "--interval", "x", "--option", "y", "--data", "none.parquet", "--seed", "-1",
+        "--bad-rows", "drop",
     )  # fmt: skip
     assert shown.code == 2
-    assert "9 problems" in shown.err
-    for part in ("taxi-fares", "net.yaml", "atsoo", "--for", "--feed", "interval", "NAME=VALUE"):
+    assert "10 problems" in shown.err
+    for part in (
+        "taxi-fares",
+        "net.yaml",
+        "atsoo",
+        "--for",
+        "--feed",
+        "interval",
+        "NAME=VALUE",
+        "bad_rows",
+    ):
         assert part in shown.err
     assert not (city / "run").exists()
 

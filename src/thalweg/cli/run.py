@@ -50,6 +50,14 @@ def run(
             help="How rows come to the cloud: kafka://host:port/topic; else all share one log.",
         ),
     ] = None,
+    bad_rows: Annotated[
+        str,
+        typer.Option(
+            "--bad-rows",
+            metavar="dead-letter|fail",
+            help="What becomes of a row on which an operator fails.",
+        ),
+    ] = "dead-letter",
     length: Annotated[
         str | None, typer.Option("--for", help="Stop after this time; else when told to.")
     ] = None,
@@ -91,6 +99,7 @@ def run(
         interval=interval,
         trigger=trigger,
         link=link,
+        bad_rows=bad_rows,
         adapt=LIVE_TRIGGER if adapt else None,
     )
     if dry_run or defects:

@@ -30,6 +30,7 @@ from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.examples import EXAMPLES
 from thalweg.spark.link import LinkError, open_link, parse_link
 from thalweg.spark.pipeline import Pipeline, load_pipeline
+from thalweg.spark.query.spec import BAD_ROWS, DEAD_LETTER, require_bad_rows
 from thalweg.spark.site.site import SiteSpec, check_site
 from thalweg.strategy import find_strategy, require_options
 from thalweg.units import DURATION, parse_quantity
@@ -48,6 +49,7 @@ class RunWishes:
     - `adapt`: when to change cuts; None leaves them as they are.
     - `link`: how rows come from the fogs to the cloud, see `thalweg.spark.link.parse_link`; without
       one, all sites have one log.
+    - `bad_rows`: what becomes of a row on which an operator fails: `dead-letter` or `fail`.
     - `heap_mb`, `config`: of every site's Spark.
     """
 
@@ -62,6 +64,7 @@ class RunWishes:
     adapt: Trigger | None = LIVE_TRIGGER
     rows_per_batch: int | None = None
     link: str | None = None
+    bad_rows: str = DEAD_LETTER
     heap_mb: int = 768
     config: Mapping[str, str] = field(default_factory=dict)
 
@@ -116,7 +119,8 @@ def prepare(wishes: RunWishes, *, dry: bool = False) -> PreparedRun:
     if found is not None and loaded is not None:
         adapter = defects.attempt("", partial(_adapter, wishes, found, loaded))
     is_link = _holds(defects, lambda: _require_link(wishes.link))
-    if adapter is None or trigger_s is None or not is_link:
+    require_bad_rows(defects, wishes.bad_rows)
+    if adapter is None or trigger_s is None or not is_link or wishes.bad_rows not in BAD_ROWS:
         defects.raise_if_any()
     pipeline, network = cast(Pipeline, found), cast(Network, loaded)
     adapter = cast(Adapter, adapter)
@@ -128,6 +132,7 @@ def prepare(wishes: RunWishes, *, dry: bool = False) -> PreparedRun:
         trigger=wishes.trigger,
         rows_per_batch=wishes.rows_per_batch,
         link=wishes.link,
+        bad_rows=wishes.bad_rows,
     )
     manifest = _manifest(spec, pipeline, network)
     if folder.exists:
