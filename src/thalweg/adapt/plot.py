@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thalweg.adapt.record import Replay
-from thalweg.errors import MissingExtra
 from thalweg.model.graph import Floats
+from thalweg.plotting import require_plotting
 from thalweg.units import BANDWIDTH, DURATION, Dimension
 
 if TYPE_CHECKING:
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 _LINE, _LIMIT, _FELT, _ADAPTED, _AHEAD = "#0072B2", "#000000", "#E69F00", "#D55E00", "#009E73"
 _MOST_NAMED_SITES = 25
-
-
-def require_plotting() -> None:
-    """Raise `MissingExtra` unless there is matplotlib."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("a plot needs matplotlib. Hint: pip install 'thalweg[plot]'") from error
 
 
 def plot_replay(replay: Replay, path: str | os.PathLike[str]) -> None:

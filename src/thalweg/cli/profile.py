@@ -129,7 +129,7 @@ def _read_data(defects: Defects, words: list[str], pipeline: Pipeline | None) ->
 
 
 def _require_plot(defects: Defects, plot: Path) -> None:
-    from thalweg.adapt.plot import require_plotting
+    from thalweg.plotting import require_plotting
 
     require_plotting()
     if plot.suffix.lower() not in _PLOT_ENDINGS:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -13,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_case, read_options
-from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, say
+from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
+from thalweg.cli.output_files import require_place, write_beside
 
 if TYPE_CHECKING:
     from thalweg.adapt import Forecaster, Replay, Trigger
-    from thalweg.errors import Defects
     from thalweg.model import Problem
     from thalweg.model.workload import Workload
-
-_PLOT_ENDINGS = (".png", ".svg", ".pdf")
 
 
 class Forecast(StrEnum):
@@ -73,8 +68,9 @@ def schedule(
 ) -> None:
     """Replay a workload step by step: what it costs, what is violated, what moves and why."""
     from thalweg.adapt import replay
-    from thalweg.adapt.plot import plot_replay, require_plotting
+    from thalweg.adapt.plot import plot_replay
     from thalweg.errors import Defects
+    from thalweg.plotting import PLOT_ENDINGS, require_plotting
     from thalweg.strategy import find_strategy, require_options
 
     if plot is not None:
@@ -89,8 +85,8 @@ def schedule(
         load = case[1] if case else None
         forecaster = defects.attempt("", lambda: _forecaster(forecast, period, load))
         defects.require(ahead >= 1, "--ahead", ahead, "a whole number >= 1")
-        for path, endings in ((plot, _PLOT_ENDINGS), (out, (".parquet",))):
-            _require_place(defects, path, endings)
+        for path, endings in ((plot, PLOT_ENDINGS), (out, (".parquet",))):
+            require_place(defects, path, endings)
     defects.raise_if_any()
     problem, load = cast("tuple[Problem, Workload]", case)
     with progress("replaying"):
@@ -105,10 +101,10 @@ def schedule(
             options=options,
         )
     if out is not None:
-        _write(out, partial(_save, found))
+        write_beside(out, partial(_save, found))
     if plot is not None:
         with progress("drawing"):
-            _write(plot, partial(plot_replay, found))
+            write_beside(plot, partial(plot_replay, found))
     if format is Format.JSON:
         print_json(found.to_dict())
     else:
@@ -150,45 +146,6 @@ def _forecaster(kind: Forecast, period: str, load: Workload | None) -> Forecaste
     if kind is Forecast.SEASONAL:
         return SeasonalNaive(steps)
     return ExponentialSmoothing(period_steps=steps)
-
-
-def _require_place(defects: Defects, path: Path | None, endings: tuple[str, ...]) -> None:
-    """Remember a defect unless a file with one of these endings can be written there."""
-    from thalweg.errors import Defect, InvalidInput
-
-    if path is None:
-        return
-    found = []
-    if path.suffix.lower() not in endings:
-        found.append((path.suffix or None, f"a file name that ends in {' or '.join(endings)}", ""))
-    if not path.parent.is_dir():
-        found.append((None, "an existing folder to write into", f"make {path.parent} first"))
-    if path.is_dir():
-        found.append(("a folder", "a regular file, or none yet", ""))
-    where = os.fspath(path)
-    defects.absorb(
-        InvalidInput(Defect(file=where, path="", value=v, rule=r, hint=h) for v, r, h in found)
-    )
-
-
-def _write(path: Path, write: Callable[[Path], None]) -> None:
-    """Let a file be written beside its place and then moved there: whole or not at all."""
-    from thalweg.errors import Defect, InvalidInput
-
-    beside = path.with_name(f".{path.stem[:100]}.{secrets.token_hex(4)}{path.suffix}")
-    try:
-        try:
-            write(beside)
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
-    except OSError as error:
-        value = (error.strerror or str(error)).lower()
-        rule = "a place that can be written"
-        raise InvalidInput(
-            [Defect(file=os.fspath(path), path="", value=value, rule=rule)]
-        ) from None
-    say(f"wrote {path}")
 
 
 def _save(found: Replay, path: Path) -> None:

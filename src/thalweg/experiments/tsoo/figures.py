@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thalweg.errors import MissingExtra
 from thalweg.experiments.tsoo.results import DEMAND, FARES, Results
 from thalweg.experiments.tsoo.setting import LEVELS
 
@@ -68,17 +67,8 @@ _FIGURES: tuple[tuple[str, int, tuple[tuple[str | None, str, float, str], ...]],
 )
 
 
-def require_drawing() -> None:
-    """Raise `MissingExtra` unless figures can be drawn."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("figures need matplotlib. Hint: pip install 'thalweg[plot]'") from error
-
-
 def draw_figures(results: Results, into: Path) -> list[Path]:
     """Draw every figure as PNG into the folder; returns the files."""
-    require_drawing()
     from matplotlib.figure import Figure
 
     written = []

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thalweg.adapt.plot import require_plotting
 from thalweg.errors import Defect, InvalidInput
+from thalweg.plotting import require_plotting
 from thalweg.spark.profile.fit import Measured
 from thalweg.units import DURATION, SIZE, WORK, show_quantity
 
