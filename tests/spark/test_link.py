@@ -696,3 +696,23 @@ def test_a_directory_link_to_the_own_log_changes_nothing(cloud: Path) -> None:
     with LinkSender(link, cloud, SITE) as sender:
         sender.flush(0, 0)
     assert rows_in(cloud) == before
+
+
+def test_a_clock_that_goes_on_while_the_sender_looks_is_not_ahead_of_a_new_stream(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire, streams = Wire(), Log.streams
+
+    def publish_meanwhile(log: Log, kind: str) -> list[str]:
+        before = streams(log, kind)
+        if not before:
+            publish(site, 0, ROWS)
+            publish(site, 0, CLOCK)
+        return before
+
+    monkeypatch.setattr(Log, "streams", publish_meanwhile)
+    with LinkSender(MemoryLink(wire), site, SITE, poll_s=0.0) as sender:
+        sender.flush(0, 0)
+        sender.flush(0, 0)
+    sent = [Envelope.from_bytes(data).stream for data in wire.sent]
+    assert [stream for stream in sent if stream in (ROWS, CLOCK)] == [ROWS, CLOCK]

@@ -116,17 +116,24 @@ class LinkSender(LinkWorker):
     def _find_new(self) -> list[tuple[Segment, int]]:
         """The segments not sent yet, each with the batch before it, in the order to send them.
 
-        By epoch, batch, and name of the stream, the clock last. The clock is looked at first: what
-        it speaks of was published before, and so is in the list.
+        By epoch, batch, and name of the stream, the clock last. The clock is looked at before
+        anything else, the list of streams too: what it speaks of was published before, and so is
+        found.
         """
-        found = []
-        for stream in (SITE_CLOCK, *(s for s in self._log.streams(EDGES) if s != SITE_CLOCK)):
-            for place in self._log.places(stream, self.site):
-                after = self._position.get(stream, {}).get(place.epoch, -1)
-                for segment in self._log.segments_at(place, after):
-                    found.append((segment, after))
-                    after = segment.batch
+        found = self._new_in(SITE_CLOCK)
+        for stream in self._log.streams(EDGES):
+            if stream != SITE_CLOCK:
+                found += self._new_in(stream)
         return sorted(found, key=lambda each: _turn_of(each[0]))
+
+    def _new_in(self, stream: str) -> list[tuple[Segment, int]]:
+        found = []
+        for place in self._log.places(stream, self.site):
+            after = self._position.get(stream, {}).get(place.epoch, -1)
+            for segment in self._log.segments_at(place, after):
+                found.append((segment, after))
+                after = segment.batch
+        return found
 
     def _ship(self, lot: list[tuple[Segment, int]]) -> bool:
         """Send some segments, and note them when they are safe; False where closing came first."""
