@@ -11,7 +11,7 @@ export NO_MKDOCS_2_WARNING := true
 
 BIN := .venv/bin
 STAMP := .venv/.thalweg-setup
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --doctest-modules src tests
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src tests
 
 .PHONY: help setup demo test test-all bench lint docs docs-serve clean
 

@@ -6,5 +6,5 @@ settings.load_profile("thalweg")
 
 
 def pytest_collection_modifyitems(items):
-    """What starts a JVM goes first: it is one group, and the others fit beside it."""
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    """What starts a JVM goes first: those files take longest, and the others fill the gaps."""
+    items.sort(key=lambda item: item.get_closest_marker("jvm") is None)

@@ -218,7 +218,7 @@ def test_the_cores_are_given_back() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_every_target_gets_a_figure(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     result = spark_runtime.run(Settings(quick=True, data=tmp_path))

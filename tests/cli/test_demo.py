@@ -24,7 +24,7 @@ def test_a_demo_that_is_too_short_is_refused(thalweg):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_a_surge_and_a_kill_lose_and_double_nothing(thalweg, tmp_path):
     pytest.importorskip("pyspark")
     shown = thalweg("demo", "--folder", str(tmp_path / "run"), "--format", "json")

@@ -14,8 +14,7 @@ from thalweg.spark.session import open_session
 
 pytest.importorskip("pyspark")
 
-# Where tests are spread by group, one process has all that start a JVM.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 MODULE = """
 from thalweg.spark.pipeline import Pipeline

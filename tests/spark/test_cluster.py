@@ -22,8 +22,7 @@ from thalweg.spark.session import SparkUnavailable, open_session
 from thalweg.spark.site.config import site_config
 
 pytest.importorskip("pyspark")
-# Where tests are spread by group, one process has all that start a JVM.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 APPLICATION = "taxi-demand"
 SECONDS = (20, 15)

@@ -708,7 +708,7 @@ def listed(folder: Path) -> list[int]:
     return sorted(table["n"].to_pylist()) if table.num_rows else []
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_a_run_is_moved_killed_and_resumed_and_every_row_arrives_once(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     save(fog_cloud(1, seed=1), tmp_path / "net.yaml")

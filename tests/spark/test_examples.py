@@ -36,8 +36,7 @@ from thalweg.spark.session import open_session
 from thalweg.spark.site.config import site_config
 
 pytest.importorskip("pyspark")
-# Where tests are spread by group, one process has all that start a JVM.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 SITES = ["fog-1", "fog-2", "fog-3"]
 CONFIG = {

@@ -29,7 +29,7 @@ from thalweg.spark.link.sender import LinkSender
 from thalweg.spark.log.reader import Log, LogWriter
 from thalweg.spark.log.segment import Part
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 STREAM, SITE = "edges/clean+rank", "fog-1"
 

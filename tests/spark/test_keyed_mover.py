@@ -29,7 +29,7 @@ from thalweg.spark.log.reader import Log, LogWriter
 from thalweg.spark.site.site import SiteSpec
 from thalweg.spark.site.sites import Sites
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 PATIENCE_S = 120.0
 MOVES = 10

@@ -19,7 +19,7 @@ import pytest
 from spark.taxi_coordinator import TAXI
 from spark.taxi_run import Meters, deployment, results, run_in_one_place, wait_for
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 FOGS = ("fog-1",)
 KILLS = 20
 TESTS = Path(__file__).parents[1]

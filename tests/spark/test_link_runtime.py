@@ -33,7 +33,7 @@ from thalweg.spark.site import links as site_links
 from thalweg.spark.site.channel import SiteError
 from thalweg.spark.site.links import LinkEnd, SiteLinks
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 FOG = "fog-1"
 RIDES = "spark.site_pipelines:rides"
 STREAM = "edges/clean+rank"

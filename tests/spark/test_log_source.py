@@ -19,8 +19,7 @@ from thalweg.spark.session import open_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Where tests are spread by group, one process has all that start a JVM.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 RIDES, CLEAN = "sources/rides", "edges/clean+rank"
 SCHEMA = "number long, zone int, fare double"

@@ -19,7 +19,7 @@ from spark.taxi_run import (
     wait_for,
 )
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 FOGS = ("fog-1", "fog-2")
 TAXI = "thalweg.spark.examples.taxi:taxi_demand"
 

@@ -22,8 +22,7 @@ from thalweg.testing import OperatorError, check_operator
 pytest.importorskip("pyspark")
 from pyspark.sql import functions as sql
 
-# Where tests are spread by group, one process has all that start a JVM.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 SCHEMA = "ride long, zone int, time timestamp, fare double"
 START = datetime(2024, 1, 1, tzinfo=UTC)

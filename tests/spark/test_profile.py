@@ -32,8 +32,7 @@ from thalweg.spark.session import open_session
 pytest.importorskip("pyspark")
 from pyspark.sql import functions as sql
 
-# Where tests are spread by group, one process has all that start a JVM.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 ROWS = 6000

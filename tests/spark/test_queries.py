@@ -36,8 +36,7 @@ from thalweg.spark.site.config import site_config
 from thalweg.spark.site.site import SiteSpec
 from thalweg.spark.site.sites import Sites
 
-# Where tests are spread by group, one process has all that start a JVM.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 PATIENCE_S = 180.0
 PIPELINE = "spark.site_pipelines:rides"

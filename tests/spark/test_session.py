@@ -15,8 +15,7 @@ from thalweg.spark import session
 from thalweg.spark.java import JavaMissing
 from thalweg.spark.session import SparkUnavailable, is_master, open_session
 
-# Where tests are spread by group, one process has all that start a JVM.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 PROGRAM = """
 import json, os, sys, warnings

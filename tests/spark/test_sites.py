@@ -32,8 +32,7 @@ from thalweg.spark.site.channel import SiteChannel, last_lines
 from thalweg.spark.site.site import SiteError, SiteSpec
 from thalweg.spark.site.sites import Sites
 
-# Where tests are spread by group, one process has all that start a JVM.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 PATIENCE_S = 120.0
 

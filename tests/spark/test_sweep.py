@@ -34,8 +34,7 @@ from thalweg.spark.sweep import IN_PROCESS, sweep
 from thalweg.spark.sweep.crew import SparkCrew, WorkerMismatch
 from thalweg.spark.sweep.points import point_key
 
-# Where tests are spread by group, one process has all that start a JVM.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.jvm
 
 SPARK = "local[2]"
 POINTS = [{"seed": seed, "load": seed / 8} for seed in range(30)]
