@@ -106,7 +106,7 @@ def numbers_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(session: Any, numbers_file: Path) -> Profile:
-    return profile(known, data=numbers_file, repeat=3, sites=2, session=session, calibration=SPEED)
+    return profile(known, data=numbers_file, repeat=2, sites=2, session=session, calibration=SPEED)
 
 
 # Fits

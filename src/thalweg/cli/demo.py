@@ -14,7 +14,7 @@ from thalweg.cli.output import Format, FormatOption, print_json, print_plan, say
 def demo(
     seconds: Annotated[
         float, typer.Option(help="How long rides come in.", show_default=True)
-    ] = 70.0,
+    ] = 100.0,
     data: Annotated[
         Path | None,
         typer.Option(help="A trip file of the NYC Taxi & Limousine Commission to take rides from."),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
+from thalweg.errors import InvalidInput
+from thalweg.scheduling.cuts import list_cuts
 from thalweg.spark.deployment.coordinator import Coordinator
 from thalweg.spark.deployment.hand_over import Step
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
+from thalweg.spark.pipeline import load_pipeline
 from thalweg.spark.site.channel import SiteError
 from thalweg.spark.site.site import SiteEvent, SiteSpec, SiteStatus
 from thalweg.spark.site.sites import Sites
@@ -57,8 +61,13 @@ class Runtime(Protocol):
 class SparkRuntime:
     """The runtime on Spark."""
 
-    def __init__(self, sites: Sites, coordinator: Coordinator) -> None:
+    def __init__(
+        self, sites: Sites, coordinator: Coordinator, rehearsed: tuple[str, ...] = ()
+    ) -> None:
+        """`rehearsed` are operators that sites get ready for beforehand; none: they do not."""
         self._sites, self._coordinator = sites, coordinator
+        self._rehearsed = rehearsed
+        self._ready: set[str] = set()
 
     @property
     def cuts(self) -> dict[str, tuple[str, ...]]:
@@ -67,7 +76,10 @@ class SparkRuntime:
 
     def go_to(self, cuts: Cuts) -> tuple[Step, ...]:
         """Take every step to these cuts; returns them."""
-        return self._coordinator.go_to(cuts)
+        taken = self._coordinator.go_to(cuts)
+        for site in self.cuts:
+            self._rehearse(site)
+        return taken
 
     def restart(self, site: str, query: str | None = None) -> None:
         """Start a site again, or only a query of it, from where its checkpoints are."""
@@ -76,6 +88,27 @@ class SparkRuntime:
             self._sites[site].start(failed[0])
         else:
             self._sites.restart(site)
+            self._ready.discard(site)
+            if site in self.cuts:
+                self._rehearse(site)
+
+    def _rehearse(self, site: str) -> None:
+        """Have a new process get ready, beside its work, for what it may have to run later.
+
+        The first query with state takes Spark twice as long to make as the second.
+        """
+        if site in self._ready or not self._rehearsed:
+            return
+        self._ready.add(site)
+        query = self._coordinator.spec.rehearsal(site, self._rehearsed)
+
+        def rehearse() -> None:
+            # It is a favour to later moves; whatever is wrong with the site is told elsewhere.
+            with suppress(SiteError, InvalidInput):
+                self._sites[site].rehearse(query)
+
+        if set(self.cuts[site]) != set(self._rehearsed):
+            threading.Thread(target=rehearse, daemon=True, name=f"rehearsal of {site}").start()
 
     def is_alive(self, site: str) -> bool:
         """Whether a site's process is there."""
@@ -108,4 +141,13 @@ def open_runtime(spec: DeploymentSpec, sites: Sequence[SiteSpec]) -> Iterator[Sp
     with Sites() as started:
         started.start(sites)
         with Coordinator(spec, started, Log(spec.log)) as coordinator:
-            yield SparkRuntime(started, coordinator)
+            yield SparkRuntime(started, coordinator, largest_cut(spec.pipeline))
+
+
+def largest_cut(pipeline: str) -> tuple[str, ...]:
+    """All operators that may run at a site at the same time; of several such cuts, the first."""
+    application = load_pipeline(pipeline).application
+    cuts = list_cuts(application)
+    members = cuts.members[int(cuts.members.sum(axis=1).argmax())]
+    pairs = zip(application.operators, members.tolist(), strict=True)
+    return tuple(o.name for o, inside in pairs if inside and o.kind != "source")

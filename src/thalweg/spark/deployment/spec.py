@@ -13,6 +13,9 @@ from thalweg.spark.link.link import DIRECTORY, directory_in, parse_link
 from thalweg.spark.query.carry import carry_folder
 from thalweg.spark.query.spec import DEAD_LETTER, QuerySpec, require_bad_rows
 
+# No epoch of a run: a number that none will ever reach.
+_REHEARSAL = 10**9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentSpec:
@@ -90,6 +93,23 @@ class DeploymentSpec:
             bad_rows=self.bad_rows,
             watched=self.watched,
             **own,
+        )
+
+    def rehearsal(self, site: str, cut: tuple[str, ...]) -> QuerySpec:
+        """A query of this cut that reads nothing and publishes nothing, in a folder of its own."""
+        folder = self.folder / "rehearsals" / site
+        return QuerySpec(
+            site=site,
+            epoch=_REHEARSAL,
+            role="fog",
+            pipeline=self.pipeline,
+            log=folder / "log",
+            checkpoint=folder / "checkpoint",
+            cut=cut,
+            trigger=self.trigger,
+            durable=False,
+            bad_rows=self.bad_rows,
+            watched=self.watched,
         )
 
     def carried(self, site: str, epoch: int) -> Path:

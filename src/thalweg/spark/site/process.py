@@ -131,6 +131,7 @@ class SiteProcess:
                 "newest": self._newest,
                 "prepare": self._prepare,
                 "records": self._records,
+                "rehearse": self._rehearse,
                 "ship": self._ship,
                 "start": self._start,
                 "carry": self._carry,
@@ -181,6 +182,17 @@ class SiteProcess:
         if running is not None:
             running.get_ready()
         return told
+
+    def _rehearse(self, spec: dict[str, Any]) -> None:
+        if self._session is None:
+            raise ThalwegError("Spark is still starting")
+        query = QuerySpec.from_dict(spec)
+        try:
+            made = start_query(self._session, query, held=True)
+            made.get_ready()
+            made.stop()
+        finally:
+            shutil.rmtree(query.checkpoint.parent, ignore_errors=True)
 
     def _carry(self, spec: dict[str, Any], order: dict[str, Any]) -> dict[str, int]:
         if self._session is None:

@@ -157,6 +157,10 @@ class Site:
         """Get a query ready: planned, compiled, and with no rows until it is started."""
         self._call("prepare", {"spec": query.to_dict()}, timeout_s)
 
+    def rehearse(self, query: QuerySpec, timeout_s: float = COMMAND_TIMEOUT_S) -> None:
+        """Get a query ready and throw it away: the next one like it is made in half the time."""
+        self._call("rehearse", {"spec": query.to_dict()}, timeout_s)
+
     def drain(
         self, query: str, upto: Offsets | None = None, timeout_s: float = COMMAND_TIMEOUT_S
     ) -> Stand:
