@@ -463,3 +463,23 @@ def test_a_checkpoint_is_held_by_one_at_a_time(tmp_path: Path) -> None:
             pass
     with hold_checkpoint(checkpoint):
         pass
+
+
+def test_a_rehearsal_leaves_nothing_behind(sites: Sites, tmp_path: Path) -> None:
+    query = QuerySpec(
+        site="one",
+        epoch=7,
+        role="fog",
+        pipeline="spark.site_pipelines:rides",
+        log=tmp_path / "rehearsal" / "log",
+        checkpoint=tmp_path / "rehearsal" / "checkpoint",
+        cut=("clean", "fares"),
+        durable=False,
+    )
+    sites["one"].rehearse(query)
+    assert list(tmp_path.iterdir()) == []
+    assert sites["one"].status().queries == ()
+    # It may be done again, and what cannot run is told.
+    sites["one"].rehearse(query)
+    wrong = QuerySpec.from_dict({**query.to_dict(), "cut": ["fares"]})
+    assert refused(sites["one"].rehearse, wrong)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from thalweg.errors import InvalidInput
+from thalweg.errors import ThalwegError
 from thalweg.scheduling.cuts import list_cuts
 from thalweg.spark.deployment.coordinator import Coordinator
 from thalweg.spark.deployment.hand_over import Step
@@ -104,7 +104,7 @@ class SparkRuntime:
 
         def rehearse() -> None:
             # It is a favour to later moves; whatever is wrong with the site is told elsewhere.
-            with suppress(SiteError, InvalidInput):
+            with suppress(ThalwegError):
                 self._sites[site].rehearse(query)
 
         if set(self.cuts[site]) != set(self._rehearsed):
