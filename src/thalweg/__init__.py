@@ -17,6 +17,7 @@ from thalweg.strategy import strategies, strategy
 
 if TYPE_CHECKING:
     from thalweg import scenarios
+    from thalweg.comparison import compare
     from thalweg.files.load import load_application, load_network, load_plan, load_workload
     from thalweg.files.save import save
     from thalweg.files.schema import json_schema
@@ -52,6 +53,7 @@ __all__ = [
     "TimeWindow",
     "Workload",
     "check",
+    "compare",
     "json_schema",
     "load_application",
     "load_network",
@@ -66,6 +68,7 @@ __all__ = [
 
 # `import thalweg` loads neither NumPy nor a parser: each comes with the first name that needs it.
 _ON_DEMAND = {
+    "compare": "thalweg.comparison",
     "json_schema": "thalweg.files.schema",
     "load_application": "thalweg.files.load",
     "load_network": "thalweg.files.load",

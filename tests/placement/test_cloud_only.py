@@ -29,8 +29,8 @@ from thalweg.model import (
     build_network,
     deploy,
 )
-from thalweg.placement import cloud_only as module
 from thalweg.placement.cloud_only import cloud_only
+from thalweg.placement.greedy import scopes, steps
 
 
 class SlowCloudOnly:
@@ -361,8 +361,9 @@ def test_a_look_in_parts_gives_the_same_plan(monkeypatch: pytest.MonkeyPatch) ->
         problem = random_problem(np.random.default_rng(seed), cloud=True)
         whole = cloud_only(problem)
         with monkeypatch.context() as patch:
-            patch.setattr(module, "_MOST_PAIRS", 2)
-            assert cloud_only(problem).placement == whole.placement
+            patch.setattr(scopes, "MOST_FIGURES", 2)
+            patch.setattr(steps, "MOST_FIGURES", 2)
+            assert cloud_only(problem) == whole
 
 
 def test_an_operator_with_a_thousand_inputs_gets_a_plan() -> None:

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import typer
 
+from thalweg.cli.compare import compare
 from thalweg.cli.coordinates import coordinates
 from thalweg.cli.demo import demo
 from thalweg.cli.diff import diff
@@ -44,6 +45,7 @@ app = typer.Typer(
 app.callback()(show_version)
 for verb in (demo, init, validate, plan, schedule, explain, diff, strategies, schema, coordinates):
     app.command()(verb)
+app.command()(compare)
 app.command()(profile)
 app.command("run")(run_pipeline)
 app.command()(status)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
 
+if TYPE_CHECKING:
+    from thalweg.experiments.reproduction import Reproduction
+
 reproduce = typer.Typer(
     help="Run a published evaluation again, in parallel on Spark.", no_args_is_help=True
 )
 
+IntoOption = Annotated[
+    Path | None,
+    typer.Option("--into", help="Folder for results; a second run goes on there."),
+]
 MasterOption = Annotated[
     str | None,
     typer.Option("--master", help="Spark master or Connect address; else this machine's cores."),
@@ -32,10 +39,7 @@ def _reproduce() -> None:
 
 @reproduce.command()
 def tsoo(
-    into: Annotated[
-        Path | None,
-        typer.Option("--into", help="Folder for results; a second run goes on there."),
-    ] = None,
+    into: IntoOption = None,
     master: MasterOption = None,
     quick: QuickOption = False,
     seeds: Annotated[
@@ -45,7 +49,6 @@ def tsoo(
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Adaptive scheduling between fog and cloud: Ntumba et al. 2024, Figures 8-12."""
-    from thalweg.experiments.claims import claims_table
     from thalweg.experiments.tsoo.reproduce import reproduce as run
 
     folder = into or Path("results") / ("tsoo-quick" if quick else "tsoo")
@@ -58,11 +61,46 @@ def tsoo(
             restart=restart,
             on_progress=on_progress,
         )
+    _tell(found, "decisions", format)
+
+
+@reproduce.command()
+def aels(
+    into: IntoOption = None,
+    master: MasterOption = None,
+    quick: QuickOption = False,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="About how many runs; else all 3,510, or 54."),
+    ] = None,
+    restart: RestartOption = False,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> None:
+    """Latency-aware placement on large networks: da Silva Veith et al., Figures 5-10."""
+    from thalweg.experiments.aels.reproduce import reproduce as run
+
+    folder = into or Path("results") / ("aels-quick" if quick else "aels")
+    with counting("aels") as on_progress:
+        found = run(
+            folder,
+            master=master,
+            quick=quick,
+            limit=limit,
+            restart=restart,
+            on_progress=on_progress,
+        )
+    _tell(found, "plans", format)
+
+
+def _tell(found: Reproduction, rows: str, format: Format) -> None:  # noqa: A002
+    """Print what came out; exit with 1 where something did not."""
+    from thalweg.experiments.claims import claims_table
+
     if format is Format.JSON:
         print_json(found.to_dict())
     else:
         kept = f", {found.resumed} of them kept from an earlier call" if found.resumed else ""
-        title = f"{found.points} runs{kept}; {found.rows:,} decisions in {found.seconds:.1f} s"
+        title = f"{found.points} points{kept}; {found.rows:,} {rows} in {found.seconds:.1f} s"
         print_table(*claims_table(found.claims), title=title)
     for path in found.files:
         say(f"wrote {path}")

@@ -1,0 +1,231 @@
+"""How long does a placement take on up to 2.5 million nodes, and how does that grow?
+
+Every strategy gets the same applications on the same networks. Beside them, as far as its time
+allows, runs the paper's algorithm as it is written: every operator on every node, one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+import thalweg as tw
+from benchmarks.measure import timed
+from benchmarks.placement_plain import PlainSearch, TimeIsUp
+from benchmarks.runner import REGISTER, Benchmark, Result, Row, Settings
+from thalweg.model import Network, Plan
+from thalweg.placement.network_index import index_network
+from thalweg.scenarios import cloud_edge, random_application
+from thalweg.strategy import find_strategy
+
+PUBLISHED = ("aels", "aels-rp", "aels-rp-la", "cloud-only", "tcep")
+OURS = "aels-rp-la+improve"
+STRATEGIES = (*PUBLISHED, OURS)
+GRAPHS = {9: "medium-9", 25: "large-1", 50: "extra-large"}
+# Clouds, edge sites, devices per site.
+SHAPES = (
+    (10, 10, 10),
+    (10, 10, 100),
+    (100, 100, 100),
+    (500, 500, 100),
+    (500, 500, 500),
+    (500, 500, 5009),
+)
+QUICK_SHAPES = SHAPES[:3]
+SEEDS, QUICK_SEEDS = 5, 2
+LARGE_NODES, MOST_OPERATORS = 250_500, 50
+TARGETS_S = {
+    "aels": 20e-3,
+    "aels-rp": 20e-3,
+    "aels-rp-la": 5e-3,
+    "cloud-only": 5e-3,
+    "tcep": 20e-3,
+    OURS: 1.0,
+}
+EXPONENT_TARGET, BYTES_TARGET = 0.6, 100.0
+PLAIN_LIMIT_S, QUICK_PLAIN_LIMIT_S = 30.0, 5.0
+
+RESOLUTION = "resolution time"
+PLAIN = "plain algorithm"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One application on one network."""
+
+    problem: tw.Problem
+    operators: int
+    seed: int
+
+
+def run(settings: Settings) -> Result:
+    """Time every strategy on every network."""
+    shapes = QUICK_SHAPES if settings.quick else SHAPES
+    rows: list[Row] = []
+    seconds: dict[tuple[str, int, int], float] = {}
+    plain_fits = dict.fromkeys(GRAPHS, True)
+    for shape in shapes:
+        network, built_s = timed(lambda shape=shape: cloud_edge(*shape, 0))
+        index, indexed_s = timed(lambda network=network: index_network(network))
+        nodes = network.node_count
+        rows += _size_rows(network, index.held_bytes, built_s, indexed_s)
+        for operators, graph in GRAPHS.items():
+            settings.tell(f"{operators} operators on {nodes:,} nodes")
+            cases = _cases(network, graph, operators, QUICK_SEEDS if settings.quick else SEEDS)
+            for name in STRATEGIES:
+                plans, times = _plan_all(name, cases)
+                seconds[name, operators, nodes] = median(times)
+                rows += _rows(name, operators, nodes, plans, times)
+            if plain_fits[operators]:
+                limit_s = QUICK_PLAIN_LIMIT_S if settings.quick else PLAIN_LIMIT_S
+                row, plain_fits[operators] = _plain_row(
+                    cases[0], limit_s, seconds["aels", operators, nodes]
+                )
+                rows += row
+    rows += _growth(seconds, shapes)
+    notes = [
+        "applications with the figures of Table 4 of da Silva Veith et al., one for each seed",
+        "resolution time: from the problem to the choice of all nodes; medians; code is warm",
+        f"the plain algorithm is in Python; it is not tried again after {PLAIN_LIMIT_S:g} s",
+    ]
+    return Result(rows=rows, notes=notes)
+
+
+def _cases(network: Network, graph: str, operators: int, seeds: int) -> list[Case]:
+    return [
+        Case(
+            tw.Problem(application=random_application(graph, network, seed=seed), network=network),
+            operators,
+            seed,
+        )
+        for seed in range(seeds)
+    ]
+
+
+def _plan_all(name: str, cases: list[Case]) -> tuple[list[Plan], list[float]]:
+    strategy = find_strategy(name)
+    options = {"restarts": 0} if name == OURS else {}
+    strategy(cases[0].problem, **options)  # Compiles what has to be compiled.
+    plans = [strategy(case.problem, **options) for case in cases]
+    return plans, [plan.seconds for plan in plans]
+
+
+def _size_rows(network: Network, index_bytes: int, built_s: float, indexed_s: float) -> list[Row]:
+    at = {"nodes": network.node_count}
+    per_node = (network.held_bytes + index_bytes) / network.node_count
+    small = network.node_count < LARGE_NODES  # A matrix of sites weighs more there than nodes.
+    return [
+        Row(measure="making the network", value=built_s, unit="s", at=at),
+        Row(measure="making its index, once", value=indexed_s, unit="s", at=at),
+        Row(
+            measure="memory of network and index per node",
+            value=per_node,
+            unit="bytes",
+            target=None if small else BYTES_TARGET,
+            at=at,
+        ),
+    ]
+
+
+def _rows(
+    name: str, operators: int, nodes: int, plans: list[Plan], times: list[float]
+) -> list[Row]:
+    at = {"strategy": name, "operators": operators, "nodes": nodes}
+    large = nodes == LARGE_NODES and operators == MOST_OPERATORS
+    feasible = sum(plan.feasible for plan in plans)
+    return [
+        Row(
+            measure=RESOLUTION,
+            value=median(times),
+            unit="s",
+            target=TARGETS_S[name] if large else None,
+            at=at,
+            note=f"median of {len(times)}, slowest {max(times) * 1e3:.1f} ms; {feasible} feasible",
+        ),
+        Row(measure="candidates", value=median(plan.candidates for plan in plans), at=at),
+    ]
+
+
+def _plain_row(case: Case, limit_s: float, indexed_s: float) -> tuple[list[Row], bool]:
+    """How long the plain algorithm takes; whether it may be tried on a larger network."""
+    nodes = case.problem.network.node_count
+    at = {"operators": case.operators, "nodes": nodes}
+    try:
+        _, seconds = timed(lambda: PlainSearch(case.problem, limit_s=limit_s).place_all())
+    except TimeIsUp:
+        return [], False
+    rows = [
+        Row(measure=PLAIN, value=seconds, unit="s", at=at),
+        Row(
+            measure="plain algorithm against aels",
+            value=seconds / indexed_s,
+            unit="times",
+            at=at,
+            note="seed 0",
+        ),
+    ]
+    return rows, True
+
+
+def _growth(
+    seconds: dict[tuple[str, int, int], float], shapes: tuple[tuple[int, int, int], ...]
+) -> list[Row]:
+    nodes = [clouds + sites * devices for clouds, sites, devices in shapes]
+    rows = []
+    for name in STRATEGIES:
+        for operators in GRAPHS:
+            times = [seconds[name, operators, count] for count in nodes]
+            slope, _ = np.polyfit(np.log(nodes), np.log(times), 1)
+            rows.append(
+                Row(
+                    measure="growth with the nodes",
+                    value=float(slope),
+                    unit="exponent",
+                    target=EXPONENT_TARGET if name == "aels" else None,
+                    at={
+                        "strategy": name,
+                        "operators": operators,
+                        "from": nodes[0],
+                        "to": nodes[-1],
+                    },
+                    note="slope of log time over log nodes",
+                )
+            )
+    return rows
+
+
+def plot(result: Result, path: Path) -> None:
+    """Draw time over nodes, a panel for each number of operators."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 4.5), layout="constrained")
+    for axes, operators in zip(figure.subplots(1, len(GRAPHS), sharey=True), GRAPHS, strict=True):
+        for name in (*STRATEGIES, PLAIN):
+            points = [
+                (row.at["nodes"], row.value)
+                for row in result.rows
+                if row.at.get("operators") == operators
+                and (row.measure == PLAIN if name == PLAIN else row.at.get("strategy") == name)
+                and row.measure in (RESOLUTION, PLAIN)
+            ]
+            if points:
+                axes.loglog(*zip(*points, strict=True), marker="o", markersize=4, label=name)
+        axes.set_title(f"{operators} operators", fontsize=10)
+        axes.set_xlabel("nodes")
+        axes.grid(alpha=0.3, which="both")
+    axes.legend(fontsize=8)
+    figure.axes[0].set_ylabel("seconds for a placement")
+    figure.savefig(path, dpi=130)
+
+
+REGISTER.add(
+    Benchmark(
+        name="placement_scale",
+        question="How long does a placement take on millions of nodes, and how does that grow?",
+        run=run,
+        plot=plot,
+    )
+)

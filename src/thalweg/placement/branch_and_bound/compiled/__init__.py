@@ -1,0 +1,1 @@
+"""Loops that run compiled; see `thalweg.placement.local_search.compiled`."""
