@@ -54,17 +54,19 @@ def least_of_all(problem: Problem) -> float | None:
 def tight_problem(rng: np.random.Generator) -> Problem:
     """An application that hardly fits: devices with room for one or two operators, a small cloud.
 
-    The figures come from few numbers, so that many placements cost the same.
+    Many devices are alike but for their LAN latency; sometimes not even that differs.
     """
+    mips = rng.choice([2.0, 3.0, 5.0], int(rng.integers(1, 3)))
     network = cloud_edge(
         1,
-        int(rng.integers(1, 3)),
+        1 if rng.random() < 0.6 else 2,
         int(rng.integers(2, 4)),
         seed=int(rng.integers(1000)),
         cloud_mips=float(rng.choice([3.0, 6.0, 20.0])),
-        device_mips=tuple(rng.choice([2.0, 3.0, 5.0], 2).tolist()),
-        lan_latency_s=(0.5e-3, float(rng.choice([0.5e-3, 5e-3]))),
+        device_mips=tuple(mips.tolist()),
+        lan_latency_s=(0.5e-3, float(rng.choice([0.5e-3, 5e-3, 60e-3]))),
         lan_bandwidth_bps=float(rng.choice([5e6, 1e9])),
+        wan_latency_s=(10e-3, 85e-3),
         wan_bandwidth_bps=float(rng.choice([4e6, 1e9])),
     )
     ranges = OperatorRanges(rate=(100, 400), cpu_per_event=(4_000, 9_000), selectivity=(0.7, 1.0))
@@ -73,12 +75,16 @@ def tight_problem(rng: np.random.Generator) -> Problem:
     return Problem(application=application, network=network)
 
 
-def try_all(problem: Problem) -> float:
-    """The same as `least_of_all` by the compiled evaluation, for more placements."""
+def least_below(problem: Problem, most_s: float) -> float:
+    """The least aggregate latency below `most_s` of all placements that keep everything, or that.
+
+    By the compiled evaluation, which other tests compare with the estimators: it is fast enough
+    for more placements.
+    """
     board = Board.of(problem, None)
     assert board is not None
     search, nodes = Search(board.figures, math.inf), board.anywhere()
-    copies, best = list(board.movable), math.inf
+    copies, best = list(board.movable), most_s
 
     def place(k: int) -> None:
         nonlocal best
@@ -124,6 +130,13 @@ def assert_is_best(plan: Plan, problem: Problem, best: float) -> None:
     assert plan.gap == 0
 
 
+def assert_none_is_better(problem: Problem) -> None:
+    plan = exact(problem)
+    most_s = plan.objective * (1 - 1e-9) if plan.feasible else math.inf
+    assert least_below(problem, most_s) == most_s
+    assert_is_best(plan, problem, plan.objective if plan.feasible else math.inf)
+
+
 @settings(max_examples=100, deadline=None)
 @given(SEEDS)
 def test_exact_is_the_best_of_all_placements(seed: int) -> None:
@@ -135,15 +148,13 @@ def test_exact_is_the_best_of_all_placements(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_exact_is_the_best_where_the_operators_hardly_fit(seed: int) -> None:
-    problem = tight_problem(np.random.default_rng(seed))
-    assert_is_best(exact(problem), problem, try_all(problem))
+    assert_none_is_better(tight_problem(np.random.default_rng(seed)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12, 150))
 def test_exact_is_the_best_where_the_operators_hardly_fit_many_times(seed: int) -> None:
-    problem = tight_problem(np.random.default_rng(seed))
-    assert_is_best(exact(problem), problem, try_all(problem))
+    assert_none_is_better(tight_problem(np.random.default_rng(seed)))
 
 
 def test_the_tight_problems_make_it_search() -> None:

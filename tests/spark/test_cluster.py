@@ -102,8 +102,8 @@ def run_city(
 
 
 def move_cuts(run: Deployment) -> None:
-    """Take windows that are open from all fogs to the cloud."""
-    assert all("pickups-by-zone" in cut for cut in run.cuts.values())
+    """Take windows that are open from fogs to the cloud."""
+    assert any("pickups-by-zone" in cut for cut in run.cuts.values())
     cuts = dict.fromkeys(run.cuts, AFTER)
     run.move(cuts)
     wait_for(lambda: run.cuts == cuts or run.exception)
