@@ -13,7 +13,7 @@ BIN := .venv/bin
 STAMP := .venv/.thalweg-setup
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src tests
 
-.PHONY: help setup demo test test-all bench lint docs docs-serve clean
+.PHONY: help setup demo test test-all checked bench lint docs docs-serve clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -26,11 +26,15 @@ $(STAMP): pyproject.toml uv.lock tools/setup.sh
 demo: $(STAMP) ## taxi rides on three fogs and a cloud on this machine: a surge, a kill, nothing lost
 	@$(BIN)/thalweg demo
 
-test: lint ## lint, then every test but the slow ones
+test: checked ## lint, then every test but the slow ones
 	$(PYTEST) -m "not slow"
 
-test-all: lint ## lint, then every test
+test-all: checked ## lint, then every test
 	$(PYTEST)
+
+# One core for each: what is compiled here, the processes of the tests need not.
+checked: $(STAMP)
+	@$(BIN)/python tools/compile_kernels.py & $(MAKE) --no-print-directory lint && wait
 
 bench: $(STAMP) ## answer every benchmark's question; results also go to results/benchmarks
 	@set -e; names=$$($(BIN)/python -m benchmarks --list); for name in $$names; do \
