@@ -17,6 +17,8 @@ from thalweg.check import check
 from thalweg.errors import InvalidInput
 from thalweg.estimate.evaluate import make_plan
 from thalweg.model import Instance, Limits, Operator, Placement, Plan, Problem, Stream
+from thalweg.placement.branch_and_bound.bounds import Bounds
+from thalweg.placement.branch_and_bound.search import search_all
 from thalweg.placement.exact import exact
 from thalweg.placement.improve import improve
 from thalweg.placement.local_search.board import Board
@@ -155,6 +157,26 @@ def test_exact_is_the_best_where_the_operators_hardly_fit(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12, 150))
 def test_exact_is_the_best_where_the_operators_hardly_fit_many_times(seed: int) -> None:
     assert_none_is_better(tight_problem(np.random.default_rng(seed)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_search_finds_the_optimum_by_itself(seed: int) -> None:
+    """Knowing nothing, or a placement that is hardly worse; the local search finds most optima."""
+    problem = tight_problem(np.random.default_rng(seed))
+    best = exact(problem)
+    board = Board.of(problem, None)
+    assert board is not None
+    for known_s in (math.inf, best.objective * (1 + 1e-5)):
+        bounds = Bounds(board.figures, board.anywhere(), known_s)
+        answer = search_all(bounds, gap=0.0, deadline=math.inf, most_steps=10**7)
+        assert answer.proven
+        if not best.feasible:
+            assert answer.node is None
+            continue
+        assert answer.node is not None
+        plan = make_plan(problem, board.place(answer.node), strategy="search")
+        assert plan.feasible
+        assert plan.objective == pytest.approx(best.objective, rel=1e-9)
 
 
 def test_the_tight_problems_make_it_search() -> None:
