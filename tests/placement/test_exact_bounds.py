@@ -37,7 +37,7 @@ def total(terms: list[Term], chosen: tuple[int, ...]) -> float:
     return sum(float(term.table[tuple(chosen[k] for k in term.scope)]) for term in terms)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SEEDS)
 def test_what_is_left_costs_at_least_what_the_tables_say(seed: int) -> None:
     """And exactly that, if no table is too large: at every level, for every choice so far."""
@@ -68,7 +68,7 @@ def test_the_order_takes_out_what_has_the_smallest_table_first() -> None:
     assert order_levels([2, 2], []) == [1, 0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SEEDS)
 def test_on_a_tree_the_least_with_each_place_is_known(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -93,21 +93,21 @@ def random_large_problem(seed: int) -> Problem:
 
 
 @pytest.mark.parametrize("name", ORACLES)
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(seed=seeds)
 def test_with_many_ties_the_plan_is_that_of_trying_node_by_node(name: str, seed: int) -> None:
     compare_tied(name, seed)
 
 
 @pytest.mark.parametrize("name", ORACLES)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(seed=seeds)
 def test_where_room_runs_out_the_plan_is_that_of_trying_node_by_node(name: str, seed: int) -> None:
     compare_crowded(name, seed)
 
 
 @pytest.mark.parametrize("name", ORACLES)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(seed=seeds)
 def test_on_nasty_problems_the_plan_is_that_of_trying_node_by_node(name: str, seed: int) -> None:
     compare(name, random_large_problem(seed))

@@ -87,7 +87,7 @@ def any_problem(rng: np.random.Generator) -> Problem:
     return as_it_can_be(rng, random_problem(rng, SIZES, pinned=0.1))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SEEDS)
 def test_a_placement_costs_and_violates_what_the_estimators_say(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -103,7 +103,7 @@ def test_a_placement_costs_and_violates_what_the_estimators_say(seed: int) -> No
             assert violation > 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SEEDS)
 def test_the_best_node_is_the_best_of_all_nodes(seed: int) -> None:
     """Groups of copies are weighed against trying every node, with a plan for each."""

@@ -197,7 +197,9 @@ def walk(f: Figures, s: State, t: Tables, w: Walk, steps: int) -> bool:
         _expand(f, s, t, w, 0, w.best[0])
     while w.best[2] < until:
         level = w.level[0]
-        cut = w.best[0] * (1.0 - _ROUNDING) / (1.0 + w.best[1])
+        cut = w.best[0]
+        if cut < math.inf:  # The gap may be ∞, too.
+            cut *= (1.0 - _ROUNDING) / (1.0 + w.best[1])
         turn = w.turn[level]
         s.at[t.copy[level]] = -1
         if turn >= w.children[level] or not w.bound[level, turn] < cut:
