@@ -163,13 +163,13 @@ def test_exact_is_the_best_of_all_placements(seed: int) -> None:
         assert search_alone(problem, math.inf) == pytest.approx(best, rel=1e-9, abs=1e-15)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(4))
 def test_exact_is_the_best_where_the_operators_hardly_fit(seed: int) -> None:
     assert_none_is_better(tight_problem(np.random.default_rng(seed)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5, 150))
+@pytest.mark.parametrize("seed", range(4, 150))
 def test_exact_is_the_best_where_the_operators_hardly_fit_many_times(seed: int) -> None:
     assert_none_is_better(tight_problem(np.random.default_rng(seed)))
 

@@ -178,16 +178,14 @@ def test_moved_operators_say_from_where() -> None:
     assert "descents, each to a local optimum" in plan.explain("o0")
 
 
-def test_without_time_the_best_start_is_the_answer() -> None:
+def test_without_time_the_start_is_the_answer() -> None:
     network = cloud_edge(2, 4, 5)
     problem = Problem(application=random_application("large-2", network, 6), network=network)
-    plans = [find_strategy(name)(problem) for name in PUBLISHED]
-    best = min(plans, key=lambda plan: plan.objective)
-    assert best.feasible
-    plan = improve(problem, plans[-1].placement, time_limit_s=0)
-    assert plan.placement == best.placement
+    start = find_strategy("tcep")(problem)
+    plan = improve(problem, start.placement, time_limit_s=0)
+    assert plan.placement == start.placement
     assert plan.reasons[0].why.startswith("0 descents, the time was up")
-    better = improve(problem, plans[-1].placement, time_limit_s=60.0)
+    better = improve(problem, start.placement, time_limit_s=60.0)
     assert better.objective < plan.objective
 
 

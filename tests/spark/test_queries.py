@@ -417,6 +417,8 @@ def test_fogs_with_different_cuts_and_a_cut_that_moves_lose_and_double_nothing(
     expected = (rides.listed(), rides.board(), rides.dead())
     assert all(expected)
     wait_for(lambda: results(tmp_path) == expected or cloud.error)
+    # The windows that were put out leave the state with the batch after.
+    wait_for(lambda: cloud.status().state_rows == 0 or cloud.error)
     status = cloud.status()
     assert (status.state, status.error) == ("running", None)
     assert status.sink_rows == {

@@ -56,8 +56,8 @@ def search_locally(
 ) -> Found | Kept:
     """Descend from `current`, from every published strategy's plan, then from random changes.
 
-    All plans are made and weighed before the first descent, whatever the time: what is found is no
-    worse than any of them.
+    The plans are made and weighed before the first descent, as far as there is time: what is found
+    is no worse than any of them.
     """
     if current is not None and not has_single_instances(deploy(problem, current)):
         return Kept(current, "kept as it is: replicas are not moved")
@@ -70,7 +70,9 @@ def search_locally(
     if board is None:
         return Kept(first, "kept as it is: more sites are in use than can be searched")
     search = Search(board.figures, deadline)
-    starts = [board.nodes_of(first), *(board.nodes_of(plan.placement) for plan in plans)]
+    starts = [board.nodes_of(first)]
+    while perf_counter() < deadline and (plan := next(plans, None)) is not None:
+        starts.append(board.nodes_of(plan.placement))
     known = [nodes for nodes in starts if nodes is not None]
     for nodes in known:
         search.weigh(nodes)

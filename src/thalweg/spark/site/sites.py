@@ -48,6 +48,9 @@ class Sites(Mapping[str, Site]):
         self._silence_s = silence_s
         self._silent: set[str] = set()
         self._expected: set[int] = set()
+        self._begun: set[int] = set()
+        self._ended_early: dict[int, str] = {}
+        self._ends_lock = threading.Lock()
         self._tasks: queue.Queue[tuple[Future[SiteChannel], Site]] = queue.Queue()
         self._closing = threading.Event()
         # Processes are started in this thread alone: it lives as long as they should.
@@ -173,7 +176,13 @@ class Sites(Mapping[str, Site]):
     def _begin(self, site: Site, timeout_s: float) -> None:
         task = Future[SiteChannel]()
         self._tasks.put((task, site))
-        site.begin(task.result(), timeout_s)
+        channel = task.result()
+        site.begin(channel, timeout_s)
+        with self._ends_lock:
+            self._begun.add(channel.pid)
+            ended = self._ended_early.pop(channel.pid, None)
+        if ended is not None:
+            self._tell(site, "died", ended)
 
     def _end(self, site: Site) -> None:
         self._expect_end(site)
@@ -221,10 +230,16 @@ class Sites(Mapping[str, Site]):
         """What a channel's thread heard, as an event."""
         kind = message["event"]
         if kind == "end":
-            if channel.pid in self._expected:
-                self._expected.discard(channel.pid)
-                return
-            self._tell(site, "died", f"its process ended: {describe_end(message['code'])}")
+            detail = f"its process ended: {describe_end(message['code'])}"
+            with self._ends_lock:
+                if channel.pid in self._expected:
+                    self._expected.discard(channel.pid)
+                    return
+                if channel.pid not in self._begun:
+                    # Whoever starts it is told why it did not start; or, if it did, in a moment.
+                    self._ended_early[channel.pid] = detail
+                    return
+            self._tell(site, "died", detail)
         elif kind == "query-failed":
             self._tell(site, kind, str(message.get("error")), message.get("query"))
 
