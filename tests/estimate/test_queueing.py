@@ -196,6 +196,17 @@ def test_dm1_is_infinite_exactly_where_it_is_unstable(mu: float, interval: float
         assert math.isinf(float(time(mu, interval))) == (mu * interval <= 1.0)
 
 
+@settings(deadline=None)
+@given(st.floats(1e-3, 1e3), excesses)
+def test_the_compiled_dm1_is_the_one_for_arrays(mu: float, excess: float) -> None:
+    from thalweg.estimate.compiled.queueing import stable_dm1_sojourn_s
+
+    interval = (1.0 + excess) / mu
+    if mu * interval > 1.0:
+        wanted = float(dm1_sojourn_s(mu, interval))
+        assert stable_dm1_sojourn_s(mu, interval) == pytest.approx(wanted, rel=1e-12)
+
+
 def test_a_negative_rate_and_a_negative_interval_are_no_stable_queue() -> None:
     assert float(dm1_wait_s(-2.0, -3.0)) == math.inf
     assert float(mm1_wait_s(-2.0, -3.0)) == math.inf

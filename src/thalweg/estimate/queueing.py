@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 
 # Above this load ratio, γ is so small that a(1−γ) and a are the same float64.
-_LARGE_LOAD_RATIO = 50.0
+LARGE_LOAD_RATIO = 50.0
 # Newton from `_first_guess` reaches float64's precision in three steps; one to spare.
-_NEWTON_STEPS = 4
+NEWTON_STEPS = 4
 # Below this exponent the series of the excess is exact to float64; above it, the closed form is.
-_SERIES_LIMIT = 0.25
+SERIES_LIMIT = 0.25
 
 
 def mm1_sojourn_s(service_rate: ArrayLike, arrival_rate: ArrayLike) -> FloatArray:
@@ -136,12 +136,12 @@ def _dm1_exponent(a: FloatArray) -> FloatArray:
     exact close to the stability limit, where γ itself would lose every digit. The slope is
     (1+r)(s−r)/s, which has no cancellation at small s.
     """
-    excess = np.clip(np.nan_to_num(a - 1.0, nan=1.0), 1e-17, _LARGE_LOAD_RATIO)
+    excess = np.clip(np.nan_to_num(a - 1.0, nan=1.0), 1e-17, LARGE_LOAD_RATIO)
     s = _first_guess(excess)
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(NEWTON_STEPS):
         r = _excess_of(s)
         s = s - (r - excess) * s / ((1.0 + r) * (s - r))
-    return np.where(a > _LARGE_LOAD_RATIO, a, s)
+    return np.where(a > LARGE_LOAD_RATIO, a, s)
 
 
 def _first_guess(excess: FloatArray) -> FloatArray:
@@ -155,4 +155,4 @@ def _excess_of(s: FloatArray) -> FloatArray:
     series = s / 2 + q * (
         1 / 12 - q * (1 / 720 - q * (1 / 30240 - q * (1 / 1209600 - q / 47900160)))
     )
-    return np.where(s < _SERIES_LIMIT, series, s / -np.expm1(-s) - 1.0)
+    return np.where(s < SERIES_LIMIT, series, s / -np.expm1(-s) - 1.0)

@@ -14,14 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from thalweg.estimate.compiled.queueing import stable_dm1_sojourn_s
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-# As in thalweg.estimate.queueing, which says why.
-_LARGE_LOAD_RATIO = 50.0
-_NEWTON_STEPS = 4
-_SERIES_LIMIT = 0.25
 
 OVERLOAD_S = 1e12
 """An unstable queue takes this long × its load instead of ∞, so that a search sees it improve."""
@@ -88,20 +85,7 @@ def dm1_sojourn_s(service_rate: float, interval_s: float) -> float:
     a = service_rate * interval_s
     if not a > 1.0:
         return OVERLOAD_S / a
-    s = a
-    if a <= _LARGE_LOAD_RATIO:
-        excess = max(a - 1.0, 1e-17)
-        s = 4.0 * excess / (1.0 + math.sqrt(1.0 + 4.0 / 3.0 * excess))
-        for _ in range(_NEWTON_STEPS):
-            if s < _SERIES_LIMIT:
-                q = s * s
-                r = s / 2 + q * (
-                    1 / 12 - q * (1 / 720 - q * (1 / 30240 - q * (1 / 1209600 - q / 47900160)))
-                )
-            else:
-                r = s / -math.expm1(-s) - 1.0
-            s = s - (r - excess) * s / ((1.0 + r) * (s - r))
-    return (math.exp(-s) / (s / a) + 1.0) / service_rate
+    return stable_dm1_sojourn_s(service_rate, interval_s)
 
 
 @njit(cache=True)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from thalweg.model.graph import Floats
+from thalweg.placement.compiled.kernel import kernel, part
 from thalweg.placement.local_search.compiled.costs import service_s, transfer_s, way_between
-from thalweg.placement.local_search.compiled.jit import compiled, inner
 from thalweg.placement.local_search.figures import (
     EDGE_PATHS,
     FREE_CPU,
@@ -18,7 +18,7 @@ from thalweg.placement.local_search.figures import (
 )
 
 
-@inner
+@part
 def _edge_cost(f: Figures, e: int, a: int, b: int) -> float:
     if a == b:
         return 0.0
@@ -27,7 +27,7 @@ def _edge_cost(f: Figures, e: int, a: int, b: int) -> float:
     return f.edge[e, EDGE_PATHS] * seconds if seconds > 0.0 else 0.0
 
 
-@compiled
+@kernel
 def own_costs(f: Figures, copy: int, nodes: Integers, placed: Integers) -> Floats:
     """Service of the copy on each node, and the edges to copies that are placed (not −1)."""
     cost = np.zeros(nodes.size)
@@ -45,7 +45,7 @@ def own_costs(f: Figures, copy: int, nodes: Integers, placed: Integers) -> Float
     return cost
 
 
-@inner
+@part
 def _pair_cost(f: Figures, i: int, j: int, a: int, b: int) -> float:
     """The edges between copies i and j, on nodes a and b."""
     cost = 0.0
@@ -58,7 +58,7 @@ def _pair_cost(f: Figures, i: int, j: int, a: int, b: int) -> float:
     return cost
 
 
-@compiled
+@kernel
 def pair_costs(
     f: Figures, i: int, j: int, nodes_i: Integers, nodes_j: Integers, second: Integers
 ) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from thalweg.model.graph import Floats
 from thalweg.placement.branch_and_bound.compiled.tables import own_costs
-from thalweg.placement.local_search.compiled.jit import compiled, inner
+from thalweg.placement.compiled.kernel import kernel, part
 from thalweg.placement.local_search.compiled.state import (
     ALLOWANCE,
     COUNT,
@@ -78,7 +78,7 @@ class Walk(NamedTuple):
     best_node: Integers
 
 
-@inner
+@part
 def _look_up(t: Tables, w: Walk, table: int, level: int, value: int) -> float:
     at = t.begin[table]
     for k in range(t.axis_first[table], t.axis_first[table + 1]):
@@ -88,7 +88,7 @@ def _look_up(t: Tables, w: Walk, table: int, level: int, value: int) -> float:
     return least
 
 
-@inner
+@part
 def _sort_children(w: Walk, level: int, count: int) -> None:
     """The lowest bounds first; ties: as they were."""
     order = np.argsort(w.bound[level, :count], kind="mergesort")
@@ -103,7 +103,7 @@ def _sort_children(w: Walk, level: int, count: int) -> None:
         w.value[level, k] = value[k]
 
 
-@inner
+@part
 def _expand(f: Figures, s: State, t: Tables, w: Walk, level: int, cut: float) -> None:
     """List the children of a level, by their bounds; the placement so far is evaluated.
 
@@ -150,7 +150,7 @@ def _expand(f: Figures, s: State, t: Tables, w: Walk, level: int, cut: float) ->
     w.turn[level] = 0
 
 
-@inner
+@part
 def _rest_fits(
     f: Figures, s: State, t: Tables, level: int, need: int, have: int, used: int
 ) -> bool:
@@ -181,7 +181,7 @@ def _rest_fits(
     return True
 
 
-@compiled
+@kernel
 def walk(f: Figures, s: State, t: Tables, w: Walk, steps: int) -> bool:
     """Search on; True when everything was looked at or ruled out, False after so many placements.
 

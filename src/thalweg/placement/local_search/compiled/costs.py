@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 
+from thalweg.estimate.compiled.queueing import stable_dm1_sojourn_s
 from thalweg.model.graph import Floats, Index
 from thalweg.model.network import Tier
-from thalweg.placement.local_search.compiled.jit import inner
+from thalweg.placement.compiled.kernel import part
 from thalweg.placement.local_search.figures import (
     BORN,
     BPS,
@@ -47,13 +48,9 @@ from thalweg.placement.local_search.ways import (
 )
 
 _CLOUD = int(Tier.CLOUD)
-# As in thalweg.estimate.queueing, which says why.
-_LARGE_LOAD_RATIO = 50.0
-_NEWTON_STEPS = 4
-_SERIES_LIMIT = 0.25
 
 
-@inner
+@part
 def service_s(copy: Floats, i: int, free_ips: float) -> float:
     """Formula (7) without the time that windows take to fill; ∞ where the queue would grow."""
     work = copy[i, WORK]
@@ -66,7 +63,7 @@ def service_s(copy: Floats, i: int, free_ips: float) -> float:
     return seconds
 
 
-@inner
+@part
 def way_between(
     node: Floats,
     spot: Index,
@@ -86,7 +83,7 @@ def way_between(
     return latency, free
 
 
-@inner
+@part
 def transfer_s(edge: Floats, e: int, latency: float, free: float) -> float:
     """Formula (8) on a way between two nodes; ∞ where the queue would grow or no way leads."""
     size = edge[e, SIZE]
@@ -103,7 +100,7 @@ def transfer_s(edge: Floats, e: int, latency: float, free: float) -> float:
     return seconds
 
 
-@inner
+@part
 def may_run_in(pin: Integers, tier: Tiers, i: int, spot: int) -> bool:
     """Whether the copy's pin allows the site, and it is on the board."""
     if spot < 0 or (pin[i, PIN_SPOT] >= 0 and pin[i, PIN_SPOT] != spot):
@@ -111,7 +108,7 @@ def may_run_in(pin: Integers, tier: Tiers, i: int, spot: int) -> bool:
     return bool(pin[i, PIN_TIER] < 0 or pin[i, PIN_TIER] == tier[spot])
 
 
-@inner
+@part
 def uplink_bps(f: Figures, at: Integers) -> float:
     """What goes from below the cloud into clouds."""
     ends, edge, spot, tier = f.ends, f.edge, f.spot, f.tier
@@ -123,30 +120,17 @@ def uplink_bps(f: Figures, at: Integers) -> float:
     return total
 
 
-@inner
+@part
 def _dm1_sojourn_s(service_rate: float, interval_s: float) -> float:
     a = service_rate * interval_s
     if not a > 1.0:
         return math.inf
     if a == math.inf:
         return 0.0
-    s = a
-    if a <= _LARGE_LOAD_RATIO:
-        excess = max(a - 1.0, 1e-17)
-        s = 4.0 * excess / (1.0 + math.sqrt(1.0 + 4.0 / 3.0 * excess))
-        for _ in range(_NEWTON_STEPS):
-            if s < _SERIES_LIMIT:
-                q = s * s
-                r = s / 2 + q * (
-                    1 / 12 - q * (1 / 720 - q * (1 / 30240 - q * (1 / 1209600 - q / 47900160)))
-                )
-            else:
-                r = s / -math.expm1(-s) - 1.0
-            s = s - (r - excess) * s / ((1.0 + r) * (s - r))
-    return (math.exp(-s) / (s / a) + 1.0) / service_rate
+    return stable_dm1_sojourn_s(service_rate, interval_s)
 
 
-@inner
+@part
 def _window_s(window: Floats, i: int, share_ips: float) -> float:
     """Waiting and working time of one window on a share of a CPU."""
     work, slide_s = window[i, WINDOW_WORK], window[i, SLIDE_S]
@@ -162,7 +146,7 @@ def _window_s(window: Floats, i: int, share_ips: float) -> float:
     return seconds
 
 
-@inner
+@part
 def response_s(f: Figures, at: Integers, sharing: Floats, onward: Floats) -> float:
     """The slowest way from a device to a sink; `sharing` (zeros, per node) is left as it was.
 

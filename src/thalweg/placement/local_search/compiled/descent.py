@@ -7,13 +7,13 @@ import math
 import numpy as np
 
 from thalweg.model.graph import Floats
+from thalweg.placement.compiled.kernel import kernel, part
 from thalweg.placement.local_search.compiled.costs import (
     may_run_in,
     service_s,
     transfer_s,
     way_between,
 )
-from thalweg.placement.local_search.compiled.jit import compiled, inner
 from thalweg.placement.local_search.compiled.moves import (
     LEAST_GAIN,
     find_best,
@@ -58,7 +58,7 @@ _MOST_SWAPPED = 150
 _MOST_MEMBERS = 64
 
 
-@inner
+@part
 def _roomy_node(f: Figures, s: State, i: int, g: int) -> int:
     """The first node of a group with CPU and memory for copy i besides the others there."""
     found: int = f.order[f.group_first[g]]
@@ -75,7 +75,7 @@ def _roomy_node(f: Figures, s: State, i: int, g: int) -> int:
     return found
 
 
-@inner
+@part
 def _is_overloaded(f: Figures, s: State, n: int) -> bool:
     return bool(
         s.used[n, USED_CPU] > f.node[n, FREE_CPU] * ALLOWANCE
@@ -84,7 +84,7 @@ def _is_overloaded(f: Figures, s: State, n: int) -> bool:
     )
 
 
-@inner
+@part
 def _can_help(f: Figures, s: State, i: int) -> bool:
     """Whether anything is violated that depends on where copy i runs."""
     if f.bounds[RESPONSE_S] < math.inf or f.bounds[UPLINK_BPS] < math.inf:
@@ -113,7 +113,7 @@ def _can_help(f: Figures, s: State, i: int) -> bool:
     return False
 
 
-@inner
+@part
 def repair(f: Figures, s: State, i: int) -> bool:
     """Move copy i where least is violated, or as much at less latency; whether it moved.
 
@@ -144,7 +144,7 @@ def repair(f: Figures, s: State, i: int) -> bool:
     return bool(found != home)
 
 
-@inner
+@part
 def _join_cluster(f: Figures, s: State, seed: int, stage: int, members: Integers) -> int:
     """The movable copies that are linked to the seed within its node, or site, or one step away.
 
@@ -177,7 +177,7 @@ def _join_cluster(f: Figures, s: State, seed: int, stage: int, members: Integers
     return count
 
 
-@inner
+@part
 def _swap_with_others(f: Figures, s: State, i: int) -> bool:
     """Exchange nodes with the first copy that makes it better; whether there is one."""
     few = s.at.size <= _MOST_SWAPPED
@@ -195,7 +195,7 @@ def _swap_with_others(f: Figures, s: State, i: int) -> bool:
     return False
 
 
-@inner
+@part
 def _try_item(f: Figures, s: State, stage: int, item: int, members: Integers) -> bool:
     members[0], count = item, 1
     if stage == PAIR:
@@ -221,7 +221,7 @@ def _try_item(f: Figures, s: State, stage: int, item: int, members: Integers) ->
     return settle(f, s, before)
 
 
-@compiled
+@kernel
 def descend(f: Figures, s: State, cursor: Integers, budget: int) -> bool:
     """Move while it helps; True at a local optimum, False when the budget is used up before.
 
@@ -254,7 +254,7 @@ def descend(f: Figures, s: State, cursor: Integers, budget: int) -> bool:
     return True
 
 
-@compiled
+@kernel
 def perturb(f: Figures, s: State, draws: Floats) -> None:
     """Put some copies elsewhere: the one drawn and those nearest to it in the graph.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from thalweg.model.graph import Floats, Index
+from thalweg.placement.compiled.kernel import kernel, part
 from thalweg.placement.local_search.compiled.costs import (
     may_run_in,
     service_s,
     transfer_s,
     way_between,
 )
-from thalweg.placement.local_search.compiled.jit import compiled, inner
 from thalweg.placement.local_search.compiled.room import keeps_all, mark_group
 from thalweg.placement.local_search.compiled.state import (
     ALLOWANCE,
@@ -50,7 +50,7 @@ LEAST_GAIN = 1e-12
 _SAME_VIOLATION = 1e-9
 
 
-@inner
+@part
 def _service_on(copy: Floats, members: Integers, count: int, free_ips: float) -> float:
     """Paths × service time of all members on a node; ∞ where a queue would grow."""
     total = 0.0
@@ -61,7 +61,7 @@ def _service_on(copy: Floats, members: Integers, count: int, free_ips: float) ->
     return total
 
 
-@inner
+@part
 def _edges_on(f: Figures, s: State, outer: int, n: int, most: float) -> float:
     """Paths × communication time of the listed edges with the marked group on node n.
 
@@ -87,7 +87,7 @@ def _edges_on(f: Figures, s: State, outer: int, n: int, most: float) -> float:
     return total
 
 
-@inner
+@part
 def _group_may_run_in(pin: Integers, tier: Tiers, members: Integers, count: int, spot: int) -> bool:
     allowed = True
     for k in range(count):
@@ -95,7 +95,7 @@ def _group_may_run_in(pin: Integers, tier: Tiers, members: Integers, count: int,
     return allowed
 
 
-@inner
+@part
 def _need(
     f: Figures, s: State, members: Integers, count: int, outer: int
 ) -> tuple[float, float, float]:
@@ -108,7 +108,7 @@ def _need(
     return cpu, memory, lan
 
 
-@inner
+@part
 def _first_with_room(
     order: Index,
     node: Floats,
@@ -137,7 +137,7 @@ def _first_with_room(
     return -1
 
 
-@inner
+@part
 def _next_host(f: Figures, s: State, members: Integers, count: int, k: int) -> int:
     """The k-th node among those of the members and of their neighbours; −1 where it was met."""
     stamp = s.counters[STAMP]
@@ -153,7 +153,7 @@ def _next_host(f: Figures, s: State, members: Integers, count: int, k: int) -> i
     return n if _group_may_run_in(f.pin, f.tier, members, count, f.spot[n]) else -1
 
 
-@compiled
+@kernel
 def find_best(
     f: Figures, s: State, members: Integers, count: int, least: float
 ) -> tuple[float, int]:
@@ -218,7 +218,7 @@ def find_best(
     return best, found
 
 
-@inner
+@part
 def settle(f: Figures, s: State, before: Integers) -> bool:
     """Evaluate the placement; if it is no better than the one before, undo it, and False."""
     violation, latency = s.total[VIOLATION], s.total[LATENCY_S]
@@ -232,7 +232,7 @@ def settle(f: Figures, s: State, before: Integers) -> bool:
     return False
 
 
-@compiled
+@kernel
 def is_better(violation: float, latency: float, than: float, than_s: float) -> bool:
     """Whether less is violated, or as much at less latency, by more than rounding."""
     if abs(violation - than) > _SAME_VIOLATION * than:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from thalweg.placement.local_search.compiled.jit import inner
+from thalweg.placement.compiled.kernel import part
 from thalweg.placement.local_search.compiled.state import (
     ALLOWANCE,
     BOUNDARY,
@@ -39,7 +39,7 @@ from thalweg.placement.local_search.figures import (
 )
 
 
-@inner
+@part
 def mark_group(f: Figures, s: State, members: Integers, count: int) -> tuple[int, float]:
     """Mark the members, list the edges to others; how many they are, what the group costs now."""
     first, incident, ends = f.first, f.incident, f.ends
@@ -64,7 +64,7 @@ def mark_group(f: Figures, s: State, members: Integers, count: int) -> tuple[int
     return outer, total
 
 
-@inner
+@part
 def _change_edge(f: Figures, s: State, touched: int, a: int, b: int, bps: float) -> int:
     """Note so much more between nodes a and b, on their LANs and on the WAN between them."""
     used, listed, spot = s.used, s.listed, f.spot
@@ -88,7 +88,7 @@ def _change_edge(f: Figures, s: State, touched: int, a: int, b: int, bps: float)
     return touched
 
 
-@inner
+@part
 def _links_have_room(f: Figures, s: State, members: Integers, count: int, n: int) -> bool:
     """Whether LAN and WAN links carry what is on them once the marked group is on node n."""
     first, incident, ends, edge, node = f.first, f.incident, f.ends, f.edge, f.node
@@ -130,7 +130,7 @@ def _links_have_room(f: Figures, s: State, members: Integers, count: int, n: int
     return has_room
 
 
-@inner
+@part
 def keeps_all(f: Figures, s: State, members: Integers, count: int, n: int) -> bool:
     """Whether every constraint but the queues' is kept once the marked group is on node n."""
     cpu, memory = s.used[n, USED_CPU], s.used[n, USED_MEMORY]

@@ -9,6 +9,7 @@ import numpy as np
 
 from thalweg.estimate.constraints import ROUNDING
 from thalweg.model.graph import Floats
+from thalweg.placement.compiled.kernel import kernel, part
 from thalweg.placement.local_search.compiled.costs import (
     may_run_in,
     response_s,
@@ -17,7 +18,6 @@ from thalweg.placement.local_search.compiled.costs import (
     uplink_bps,
     way_between,
 )
-from thalweg.placement.local_search.compiled.jit import compiled, inner
 from thalweg.placement.local_search.figures import (
     BPS,
     CONSTANT_S,
@@ -102,14 +102,14 @@ def make_state(figures: Figures) -> State:
     )
 
 
-@inner
+@part
 def clear_links(table: Integers, used: int) -> None:
     """Forget all loads."""
     for k in range(used):
         table[table[k, SLOT], KEY] = -1
 
 
-@inner
+@part
 def find_link(table: Integers, key: int) -> int:
     """The slot of a link, or the free one where it would be."""
     at: int = (key * 0x9E3779B1) & (table.shape[0] - 1)
@@ -118,7 +118,7 @@ def find_link(table: Integers, key: int) -> int:
     return at
 
 
-@inner
+@part
 def _add_to_link(table: Integers, loads: Floats, used: int, key: int, bps: float) -> int:
     at = find_link(table, key)
     if table[at, KEY] == -1:
@@ -130,7 +130,7 @@ def _add_to_link(table: Integers, loads: Floats, used: int, key: int, bps: float
     return used
 
 
-@inner
+@part
 def add_flow(
     steps: Integers,
     route_first: Integers,
@@ -151,7 +151,7 @@ def add_flow(
     return used
 
 
-@inner
+@part
 def link_free_bps(steps: Integers, free_bps: Floats, shared_bps: Floats, key: int) -> float:
     """What is free on a link of a table."""
     free: float
@@ -163,7 +163,7 @@ def link_free_bps(steps: Integers, free_bps: Floats, shared_bps: Floats, key: in
     return free
 
 
-@inner
+@part
 def _excess(need: float, have: float) -> float:
     """By how much a sum is too large, relatively; 0 where it is not."""
     if not need > have * ALLOWANCE:
@@ -171,14 +171,14 @@ def _excess(need: float, have: float) -> float:
     return _full(need, have)
 
 
-@inner
+@part
 def _full(need: float, have: float) -> float:
     """How bad it is that a queue gets as much as it can serve, or more."""
     over = need / have - 1.0 if have > 0.0 else _MOST_EXCESS
     return _LEAST_EXCESS + min(max(over, 0.0), _MOST_EXCESS)
 
 
-@inner
+@part
 def missed_limits(f: Figures, s: State) -> float:
     """By how much the application's limits are missed; 0 where they are kept."""
     missed = 0.0
@@ -190,7 +190,7 @@ def missed_limits(f: Figures, s: State) -> float:
     return missed
 
 
-@inner
+@part
 def _evaluate_copies(f: Figures, s: State) -> tuple[float, float]:
     copy, node, pin, spot, tier = f.copy, f.node, f.pin, f.spot, f.tier
     at, used, copies, cost, seen = s.at, s.used, s.copies, s.cost, s.seen
@@ -222,7 +222,7 @@ def _evaluate_copies(f: Figures, s: State) -> tuple[float, float]:
     return violation, latency
 
 
-@inner
+@part
 def _evaluate_edges(f: Figures, s: State) -> tuple[float, float]:
     ends, edge, node, spot = f.ends, f.edge, f.node, f.spot
     latency_s, free_bps, steps = f.latency_s, f.free_bps, f.steps
@@ -252,7 +252,7 @@ def _evaluate_edges(f: Figures, s: State) -> tuple[float, float]:
     return violation, latency
 
 
-@compiled
+@kernel
 def evaluate(f: Figures, s: State) -> None:
     """Loads, costs and totals of the placement `s.at`, from scratch.
 
