@@ -95,7 +95,7 @@ class SparkRuntime:
     def _rehearse(self, site: str) -> None:
         """Have a new process get ready, beside its work, for what it may have to run later.
 
-        The first query with state takes Spark twice as long to make as the second.
+        The first query with state takes Spark much longer to make than the second.
         """
         if site in self._ready or not self._rehearsed:
             return

@@ -189,8 +189,10 @@ class SiteProcess:
         query = QuerySpec.from_dict(spec)
         try:
             made = start_query(self._session, query, held=True)
-            made.get_ready()
-            made.stop()
+            try:
+                made.get_ready()
+            finally:
+                made.stop()
         finally:
             shutil.rmtree(query.checkpoint.parent, ignore_errors=True)
 

@@ -158,7 +158,7 @@ class Site:
         self._call("prepare", {"spec": query.to_dict()}, timeout_s)
 
     def rehearse(self, query: QuerySpec, timeout_s: float = COMMAND_TIMEOUT_S) -> None:
-        """Get a query ready and throw it away: the next one like it is made in half the time."""
+        """Get a query ready and throw it away: the next one like it is made more quickly."""
         self._call("rehearse", {"spec": query.to_dict()}, timeout_s)
 
     def drain(
