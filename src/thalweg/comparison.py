@@ -125,7 +125,10 @@ def compare(
     rates: Mapping[tuple[str, str], float] | None = None,
     **options: Any,
 ) -> Comparison:
-    """The plans of all these strategies, each asked twice: code that has to compile does first.
+    """The plans of all these strategies, with how long each took.
+
+    Code that has to compile does so in a first call, which does not count; strategies with a time
+    limit see to that themselves.
 
     An option goes to every strategy that takes it; one that none takes is refused.
 
@@ -154,7 +157,9 @@ def compare(
     plans = []
     for name, strategy in chosen.items():
         own = {key: value for key, value in options.items() if _takes(name, key)}
-        strategy(problem, **own)
+        for part in name.split("+"):
+            if not _takes(part, "time_limit_s"):
+                find_strategy(part)(problem, **{k: v for k, v in own.items() if _takes(part, k)})
         plans.append(strategy(problem, **own))
     return Comparison(plans=tuple(plans))
 

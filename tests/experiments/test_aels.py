@@ -104,6 +104,24 @@ def test_claims_say_what_the_rows_say() -> None:
     assert slow.measured == "10 of 10"
 
 
+def test_groups_of_networks_are_compared_by_the_applications_of_both() -> None:
+    def rows(group: str, graph: str, latency_s: float, feasible: bool = True) -> list[Any]:
+        plain = {"group": group, "graph": graph, "nodes": 9, "size": "medium", "operators": 9}
+        plain |= {"draw": 0, "candidates": 1, "broken": "", "paths": 1.0, "violations": 0}
+        plain |= {"window_latency_s": 0.0, "worst_latency_s": 1.0, "feasible": feasible}
+        plain |= {"seconds": 0.1, "aggregate_latency_s": latency_s}
+        return [{**plain, "strategy": name} for name in STRATEGIES]
+
+    schema = COLUMNS.append(pa.field("graph", pa.string()))
+    table = [*rows("regular", "etl", 1.0), *rows("regular", "stats", 50.0)]
+    table += [*rows("large", "etl", 1.01), *rows("large", "pred", 90.0)]
+    table += rows("large", "stats", 7.0, feasible=False)
+    table.sort(key=lambda row: STRATEGIES.index(row["strategy"]))
+    claims = compare_with_paper(Rows.of(pa.Table.from_pylist(table, schema)))
+    (claim,) = [c for c in claims if c.about == "AL of aels-rp-la, large against regular networks"]
+    assert (claim.measured, claim.agrees) == ("+1.0 %", True)
+
+
 def test_a_limit_below_one_is_refused(tmp_path: Path) -> None:
     from thalweg.errors import InvalidInput
 

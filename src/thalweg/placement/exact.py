@@ -19,8 +19,7 @@ from thalweg.model.problem import Problem
 from thalweg.placement.branch_and_bound.bounds import Bounds
 from thalweg.placement.branch_and_bound.search import Answer, load_compiled_search, search_all
 from thalweg.placement.improve import require_seconds, require_whole
-from thalweg.placement.local_search.descents import Found, Kept, search_locally
-from thalweg.placement.local_search.search import load_compiled
+from thalweg.placement.local_search.descents import Found, Kept, load_all_compiled, search_locally
 from thalweg.strategy import strategy
 
 MOST_STEPS = 1_000_000
@@ -56,7 +55,7 @@ def exact(
     number = isinstance(gap, (int, float)) and not isinstance(gap, bool)
     defects.require(number and 0 <= gap < math.inf, "gap", gap, "a number >= 0")
     defects.raise_if_any()
-    load_compiled()
+    load_all_compiled()
     load_compiled_search()
     started = perf_counter()
     first = started + _FIRST_SHARE * time_limit_s

@@ -16,8 +16,7 @@ from thalweg.estimate.evaluate import make_plan
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan, Reason
 from thalweg.model.problem import Problem
-from thalweg.placement.local_search.descents import Found, Kept, search_locally
-from thalweg.placement.local_search.search import load_compiled
+from thalweg.placement.local_search.descents import Found, Kept, load_all_compiled, search_locally
 from thalweg.strategy import strategy
 
 RESTARTS = 12
@@ -49,7 +48,7 @@ def improve(
     require_seconds(defects, time_limit_s)
     require_whole(defects, seed=seed, restarts=restarts)
     defects.raise_if_any()
-    load_compiled()
+    load_all_compiled()
     started = perf_counter()
     found = search_locally(
         problem, current, deadline=started + time_limit_s, seed=seed, restarts=restarts

@@ -155,13 +155,9 @@ def _stability(rows: Rows, groups: list[str]) -> list[Claim]:
     said = {"large": (2.0, 37.0), "extra-large": (1.0, 70.0)}
     for before, after in pairwise(groups):
         limit, slower = said[after]
-        latency, seconds = (
-            [
-                _mean_of(rows.pick(group=group, strategy="aels-rp-la"), name)
-                for group in (before, after)
-            ]
-            for name in ("aggregate_latency_s", "seconds")
-        )
+        here = rows.pick(strategy="aels-rp-la")
+        latency = _common_means(here, (before, after), "aggregate_latency_s")
+        seconds = _common_means(here, (before, after), "seconds")
         grown = 100 * (latency[1] / latency[0] - 1)
         claims += [
             Claim(
@@ -281,9 +277,19 @@ def _paired(rows: Rows, one: str, other: str) -> tuple[Floats, Floats, Floats]:
     return first.values(name)[both], second.values(name)[both], windows
 
 
-def _mean_of(rows: Rows, name: str) -> float:
-    values = rows.values(name)[rows.values("feasible") > 0]
-    return float(values.mean()) if values.size else np.nan
+def _common_means(rows: Rows, groups: tuple[str, str], name: str) -> list[float]:
+    """The mean in each group over the applications that have feasible plans in both."""
+    parts = [rows.pick(group=group, feasible=True) for group in groups]
+    keys = [
+        list(zip(part.columns["graph"].tolist(), part.columns["draw"].tolist(), strict=True))
+        for part in parts
+    ]
+    both = set(keys[0]) & set(keys[1])
+    kept = [
+        part.values(name)[[key in both for key in own]]
+        for part, own in zip(parts, keys, strict=True)
+    ]
+    return [float(values.mean()) if values.size else np.nan for values in kept]
 
 
 def _seconds(rows: Rows, name: str) -> float:
