@@ -27,9 +27,10 @@ from benchmarks.spark_runtime_sites import (
     running_sites,
     same_cores,
 )
-from benchmarks.spark_runtime_throughput import Race, tell_throughput, tell_watching
+from benchmarks.spark_runtime_throughput import Race, tell_throughput
 from benchmarks.spark_runtime_uplink import RIDES_PER_S as UPLINK_RATE
-from benchmarks.spark_runtime_uplink import measure_uplink
+from benchmarks.spark_runtime_uplink import measure_uplink, profile_application
+from benchmarks.spark_runtime_watching import Comparison, tell_watching
 from thalweg.spark.site.site import SiteSpec
 from thalweg.spark.site.sites import Sites
 
@@ -57,7 +58,7 @@ FULL = Size(
     turns=3,
     rounds=1,
     rest_s=2.0,
-    uplink_s=30.0,
+    uplink_s=90.0,
     state_megabytes=100,
     state_moves=2,
 )
@@ -68,7 +69,7 @@ QUICK = replace(
     warm_up_rides=9_000,
     turns=1,
     rest_s=0.5,
-    uplink_s=10.0,
+    uplink_s=30.0,
     state_megabytes=1,
 )
 
@@ -91,12 +92,14 @@ def run(settings: Settings) -> Result:
         "same results to the row, or the run would have failed",
         "one place is the cloud's query with all rides sent to it, on the same log; plain Spark "
         "has no log to read from, reads Parquet files, and guesses time by the newest row",
-        f"watched: rows are counted at every operator, and a monitor asks for the counts; "
-        f"cuts of {STRATEGY}",
+        f"cuts of {STRATEGY}; all but plain Spark are watched: rows are counted at every operator, "
+        "and a monitor asks for the counts",
+        "monitoring: the whole application at two sites at the same time, each with a core, one of "
+        "them watched, in turns",
         f"cuts move at {MOVE_RATE:,} rides/s with a trigger of 100 ms; a pause is the time from "
         "the last output of an epoch to the first rows, or later time, that the next one tells",
         f"traffic at {UPLINK_RATE:,} rides/s over {size.uplink_s:g} s; planned at the measured "
-        "rates of the sources, with the figures that the application declares",
+        "rates of the sources, with figures profiled on a minute of other rides of one fog",
     ]
     return Result(rows=rows, notes=notes, details=details)
 
@@ -105,7 +108,9 @@ def _measure_runtime(
     settings: Settings, size: Size, folder: Path
 ) -> tuple[list[Row], list[dict[str, object]]]:
     """Throughput, monitoring, moves and traffic, on the same sites."""
-    problem, _, cuts = plan_application()
+    settings.tell("profiling the application")
+    profiled = profile_application(folder / "profile")
+    _, _, cuts = plan_application()
     settings.tell("starting four sites")
     with same_cores(), running_sites(folder) as sites:
         settings.tell("working off a backlog")
@@ -114,13 +119,16 @@ def _measure_runtime(
         warm_up = _write_backlog(folder / "warm-up", small, size.rows_per_batch) if small else None
         race = Race(sites=sites, folder=folder, cuts=cuts, backlog=backlog)
         race.run(size.turns, warm_up=warm_up)
+        settings.tell("watching, and not watching")
+        watching = Comparison(sites=sites, folder=folder, backlog=backlog)
+        watching.run(size.turns + 1, warm_up=warm_up)
         settings.tell("moving a cut")
         moves = measure_moves(sites, folder / "moves", size.rounds, size.rest_s)
         settings.tell("comparing traffic with the plan")
         uplink, details = measure_uplink(
-            sites, folder / "uplink", problem, cuts[FOGS[1]], size.uplink_s
+            sites, folder / "uplink", profiled, cuts[FOGS[1]], size.uplink_s
         )
-    return [*tell_throughput(race), *tell_watching(race), *moves, *uplink], details
+    return [*tell_throughput(race), *tell_watching(watching.pairs), *moves, *uplink], details
 
 
 def _measure_state(settings: Settings, size: Size, folder: Path) -> list[Row]:

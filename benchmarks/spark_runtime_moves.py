@@ -12,6 +12,8 @@ from statistics import median
 from benchmarks.runner import Row
 from benchmarks.spark_runtime_sites import (
     FOGS,
+    PATIENCE_S,
+    PIPELINE,
     SOURCE,
     TIME,
     deployed,
@@ -20,6 +22,7 @@ from benchmarks.spark_runtime_sites import (
     wait_for,
 )
 from thalweg.spark.deployment.hand_over import Drain, ExportState, Fence, Prepare, StartEpoch, Step
+from thalweg.spark.deployment.runtime import largest_cut
 from thalweg.spark.feed.gateway import Gateway
 from thalweg.spark.feed.rides import feed_rides
 from thalweg.spark.log import Log
@@ -67,7 +70,7 @@ class Pause:
     kind: str
     seconds: float
     steady_s: float
-    """Between two outputs before the move."""
+    """Between two outputs, before the move or after it, whichever is longer."""
 
     @property
     def beyond_s(self) -> float:
@@ -100,6 +103,9 @@ def measure_moves(sites: Sites, folder: Path, rounds: int, rest_s: float) -> lis
         ends.append(time.time())
         feed = feed_rides({FOG: gateway}, RIDES_PER_S)
         try:
+            # As in every run, once rows come.
+            rehearsal = spec.rehearsal(FOG, largest_cut(PIPELINE))
+            sites[FOG].rehearse(rehearsal, spec.log_of(FOG), PATIENCE_S)
             for cut in ROUND * rounds:
                 _rest(sites, Log(spec.log), coordinator.state.sites[FOG].epoch, rest_s)
                 coordinator.go_to({FOG: cut})
@@ -162,11 +168,17 @@ def find_pauses(outputs: Sequence[Output], kinds: Sequence[str]) -> list[Pause]:
         reached_us = max(o.time_us for o in old)
         new = [o for o in outputs if o.epoch == epoch + 1]
         news = min(o.at_s for o in new if o.rows or o.time_us > reached_us)
-        # What is told before the first rows, and the first outputs of an epoch, are no measure.
-        steady = [b.at_s - a.at_s for a, b in pairwise(o for o in old if o.time_us > 1_000_000)]
         last = max(o.at_s for o in old)
-        pauses.append(Pause(kind=kind, seconds=news - last, steady_s=median(steady[1:])))
+        steady_s = max(_steady_s(old), _steady_s(new))
+        pauses.append(Pause(kind=kind, seconds=news - last, steady_s=steady_s))
     return pauses
+
+
+def _steady_s(outputs: Sequence[Output]) -> float:
+    """The usual time between two outputs of an epoch: its micro-batch."""
+    # What is told before the first rows, and the first outputs of an epoch, are no measure.
+    told = [output for output in outputs if output.time_us > 1_000_000]
+    return median([b.at_s - a.at_s for a, b in pairwise(told)][1:])
 
 
 def kind_of(old: tuple[str, ...], new: tuple[str, ...]) -> str:

@@ -21,6 +21,7 @@ from thalweg.spark.deployment.plan import cuts_of, find_sites
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
 from thalweg.spark.pipeline.reference import load_pipeline
+from thalweg.spark.query.clock import END_OF_TIME_MS, SINK_CLOCK
 from thalweg.spark.site.site import SiteSpec
 from thalweg.spark.site.sites import Sites
 from thalweg.strategy import find_strategy
@@ -136,6 +137,14 @@ def find_cpu_s(sites: Sites, names: Sequence[str]) -> float:
                     times = process.cpu_times()
                     total += times.user + times.system
     return total
+
+
+def end_of_time_at(log: Log) -> float | None:
+    """When the last result was published, if it was: nothing comes after the end of time."""
+    for segment in log.segments(SINK_CLOCK):
+        if (segment.latest_us or 0) >= END_OF_TIME_MS * 1000:
+            return published_at(segment.folder)
+    return None
 
 
 def published_at(folder: Path) -> float:

@@ -1,12 +1,10 @@
-"""How fast a backlog is worked off: split over sites, in one place, and without being watched."""
+"""How fast a backlog is worked off: split over sites, in one place, and by plain Spark."""
 
 from __future__ import annotations
 
 import shutil
-import threading
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -23,25 +21,23 @@ from benchmarks.spark_runtime_sites import (
     Cuts,
     deployed,
     describe_deployment,
+    end_of_time_at,
     find_cpu_s,
     published_at,
     wait_for,
     wait_until_warm,
 )
+from benchmarks.spark_runtime_watching import Watcher
 from thalweg.spark.log import Log
 from thalweg.spark.log.names import EDGES, SOURCES
-from thalweg.spark.monitor import Monitor
-from thalweg.spark.pipeline.reference import load_pipeline
-from thalweg.spark.query.clock import END_OF_TIME_MS, SINK_CLOCK
 from thalweg.spark.query.spec import QuerySpec
 from thalweg.spark.site.sites import Sites
 
-THROUGHPUT_TARGET, WATCH_TARGET = 0.9, 0.05
-LOOK_EVERY_S = 2.0
+THROUGHPUT_TARGET = 0.9
 SINK = "sinks/fare-board"
 PLANNED, RAW = f"the cuts of {STRATEGY}", "all in the cloud"
-WHOLE, PLAIN, UNWATCHED = "in one place", "in one place, plain Spark", "not watched"
-WAYS = (WHOLE, PLANNED, UNWATCHED, RAW, PLAIN)
+WHOLE, PLAIN = "in one place", "in one place, plain Spark"
+WAYS = (WHOLE, PLANNED, RAW, PLAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +63,7 @@ class Race:
     passes: dict[str, list[Pass]] = field(default_factory=dict)
     _results: dict[int, int] = field(default_factory=dict)
     """Rides of a backlog → rows of the result: plain Spark does not say when it has all."""
+    _taken: int = 0
 
     def run(self, turns: int, *, warm_up: Backlog | None) -> None:
         """Let all ways take turns; in every other turn, in the opposite order."""
@@ -85,7 +82,9 @@ class Race:
         return [self.backlog.rides / each.seconds for each in self.passes[way]]
 
     def _take(self, way: str, backlog: Backlog) -> Pass:
-        folder = self.folder / "pass"
+        # A place of its own for every pass: Spark tends a state for a while after its query's end.
+        self._taken += 1
+        folder = self.folder / f"pass-{self._taken}"
         try:
             if way == PLAIN:
                 return self._take_plain(folder, backlog)
@@ -94,28 +93,28 @@ class Race:
                 self._results[backlog.rides] = taken.rows
                 return taken
             cuts = dict.fromkeys(FOGS, ()) if way == RAW else self.cuts
-            return self._take_split(folder, backlog, cuts, watched=way != UNWATCHED)
+            return self._take_split(folder, backlog, cuts)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _take_split(self, folder: Path, backlog: Backlog, cuts: Any, *, watched: bool) -> Pass:
-        spec = describe_deployment(folder, rows_per_batch=backlog.rows_per_batch, watched=watched)
+    def _take_split(self, folder: Path, backlog: Backlog, cuts: Any) -> Pass:
+        spec = describe_deployment(folder, rows_per_batch=backlog.rows_per_batch)
         names = (*FOGS, CLOUD)
-        with deployed(spec, self.sites, cuts), self._watching(names, watched) as watcher:
+        with deployed(spec, self.sites, cuts), Watcher(self.sites, names).running():
             cpu_s = find_cpu_s(self.sites, names)
             begin = backlog.put_into_log(spec.log, SOURCES)
             end = self._await_end_of_time(spec.log)
             cpu_s = find_cpu_s(self.sites, names) - cpu_s
-        return _describe(spec.log, end - begin, cpu_s + watcher.cpu_s)
+        return _describe(spec.log, end - begin, cpu_s)
 
     def _take_whole(self, folder: Path, backlog: Backlog) -> Pass:
         query = _query(folder, "cloud", PIPELINE, sites=FOGS, rows_per_batch=backlog.rows_per_batch)
-        with self._running(query), self._watching((ONE_PLACE,), True) as watcher:
+        with self._running(query), Watcher(self.sites, (ONE_PLACE,)).running():
             cpu_s = find_cpu_s(self.sites, (ONE_PLACE,))
             begin = backlog.put_into_log(query.log, EDGES)
             end = self._await_end_of_time(query.log)
             cpu_s = find_cpu_s(self.sites, (ONE_PLACE,)) - cpu_s
-        return _describe(query.log, end - begin, cpu_s + watcher.cpu_s)
+        return _describe(query.log, end - begin, cpu_s)
 
     def _take_plain(self, folder: Path, backlog: Backlog) -> Pass:
         given = folder / "input"
@@ -140,23 +139,11 @@ class Race:
         finally:
             site.stop(query.name)
 
-    @contextmanager
-    def _watching(self, names: Sequence[str], watched: bool) -> Iterator[Watcher]:
-        watcher = Watcher(self.sites, names)
-        with watcher.running() if watched else nullcontext():
-            yield watcher
-
     def _await_end_of_time(self, path: Path) -> float:
         """When the last result was published: nothing comes after the end of time."""
         log = Log(path)
-
-        def find_end() -> float | None:
-            for segment in log.segments(SINK_CLOCK):
-                if (segment.latest_us or 0) >= END_OF_TIME_MS * 1000:
-                    return published_at(segment.folder)
-            return None
-
-        return wait_for(self.sites, find_end, "the backlog is not worked off") or 0.0
+        end = wait_for(self.sites, lambda: end_of_time_at(log), "the backlog is not worked off")
+        return end or 0.0
 
     def _await_rows(self, path: Path, rows: int) -> float:
         """When the last of so many results was published."""
@@ -168,37 +155,6 @@ class Race:
             return max(published_at(segment.folder) for segment in segments) if there else None
 
         return wait_for(self.sites, find_end, "the files are not worked off") or 0.0
-
-
-class Watcher:
-    """Asks sites for their records as a run does, and feeds a monitor with them."""
-
-    def __init__(self, sites: Sites, names: Sequence[str]) -> None:
-        self.cpu_s = 0.0
-        """What the CPU has worked on that here; what it has at the sites is counted there."""
-        self._sites, self._names = sites, names
-        self._monitor = Monitor(load_pipeline(PIPELINE).application)
-        self._ending = threading.Event()
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Look every now and then, for the length of the block."""
-        thread = threading.Thread(target=self._run)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._ending.set()
-            thread.join()
-
-    def _run(self) -> None:
-        while not self._ending.wait(LOOK_EVERY_S):
-            begin_s = time.thread_time()
-            for name in self._names:
-                for record in self._sites[name].records():
-                    self._monitor.take(record)
-            self._monitor.figures()
-            self.cpu_s += time.thread_time() - begin_s
 
 
 def tell_throughput(race: Race) -> Iterator[Row]:
@@ -231,27 +187,6 @@ def _ratio(
         at_least=True,
         note=f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} turns",
     )
-
-
-def tell_watching(race: Race) -> Iterator[Row]:
-    """What it costs to count rows at every operator, and to ask for the counts."""
-    with_it, without = race.passes[PLANNED], race.passes[UNWATCHED]
-    measures = {
-        "monitoring, CPU seconds more": [
-            a.cpu_s / b.cpu_s - 1 for a, b in zip(with_it, without, strict=True)
-        ],
-        "monitoring, throughput less": [
-            1 - b.seconds / a.seconds for a, b in zip(with_it, without, strict=True)
-        ],
-    }
-    for measure, costs in measures.items():
-        yield Row(
-            measure=measure,
-            value=100 * median(costs),
-            unit="%",
-            target=100 * WATCH_TARGET,
-            note=f"{100 * min(costs):.1f} to {100 * max(costs):.1f} in {len(costs)} turns",
-        )
 
 
 def _query(folder: Path, role: str, pipeline: str, **more: Any) -> QuerySpec:

@@ -26,6 +26,7 @@ from thalweg.spark.monitor.compare import (
     place_cuts,
     to_observation,
 )
+from thalweg.spark.monitor.counting import Counting, RowCounts
 from thalweg.spark.monitor.figures import find_quantile
 from thalweg.spark.monitor.record import arrival_of, complete_record, figures_of, record_of
 from thalweg.spark.monitor.store import MonitorStore
@@ -373,7 +374,7 @@ PROGRESS = {
     "batchDuration": 250,
     "numInputRows": 999,
     "eventTime": {"watermark": "2026-01-01T00:00:08.000Z"},
-    "observedMetrics": {"thalweg/edge/rides+clean": {"rows": 100}},
+    "observedMetrics": {},
 }
 
 
@@ -383,6 +384,7 @@ def test_a_record_joins_what_spark_counted_with_what_was_published() -> None:
         PROGRESS,
         spec(cut=("clean",)),
         {"edges/clean+dear": (40, 4000, start_s, start_s + 9), "edges/dead-letters": (3, 300)},
+        counts=RowCounts(rows={"rides": 100, "clean": 40}, rows_in={"clean": 100}, input_rows=100),
         newest_s=start_s + 10,
     )
     assert found == {
@@ -404,30 +406,50 @@ def test_a_record_joins_what_spark_counted_with_what_was_published() -> None:
     assert complete_record(found) == found
 
 
-def test_in_the_cloud_rows_of_other_sites_are_no_output_and_sinks_are() -> None:
-    progress = PROGRESS | {
-        "eventTime": {"watermark": "1970-01-01T00:00:00.000Z"},
-        "observedMetrics": {
-            "thalweg/edge/rides+clean": {"rows": 30},
-            "thalweg/inbox/rides+clean": {"rows": 30},
-            "thalweg/edge/clean+board": {"rows": 55},
-            "thalweg/inbox/clean+board": {"rows": 40},
-        },
-    }
+def test_of_a_query_that_is_not_watched_there_are_no_rows_of_operators() -> None:
+    progress = PROGRESS | {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}
     found = record_of(progress, spec(), {"sinks/board": (55, 900)}, newest_s=5.0)
-    assert found["rows"] == {"rides": 0, "clean": 15, "board": 55}
-    assert found["rows_in"] == {"clean": 30, "board": 55}
-    assert found["input_rows"] == 70
+    assert found["rows"] == found["rows_in"] == {}
+    assert found["input_rows"] == 999
     assert found["watermark_s"] is None
     assert found["lag_s"] is None
 
 
-def test_a_site_without_operators_counts_what_it_passes_on() -> None:
-    progress = {key: value for key, value in PROGRESS.items() if key != "observedMetrics"}
-    found = record_of(progress, spec(), {"edges/rides+clean": (80, 8000)})
-    assert found["rows"] == {"rides": 80}
-    assert found["input_rows"] == 80
-    assert record_of(progress, spec(), {})["input_rows"] == 999
+def test_in_the_cloud_rows_of_other_sites_are_no_output_and_sinks_are() -> None:
+    counting = Counting(
+        senders={"clean": ["rides"], "far": ["clean"], "board": ["far"]},
+        inbox={("rides", "clean"): "edges/rides+clean", ("clean", "far"): "edges/clean+far"},
+        published=("board",),
+        keepers=("far",),
+    )
+    assert counting.observed == {"clean"}
+    observed = {"thalweg/rows/clean": {"rows": 15}, "thalweg/broken/clean+far": {"rows": 5}}
+    counts = counting.count(
+        {"observedMetrics": observed},
+        {"edges/rides+clean": 30, "edges/clean+far": 40},
+        {"sinks/board": 50, "sinks/dead-letters": 5},
+    )
+    assert counts.rows == {"clean": 15, "far": 50, "board": 50}
+    assert counts.rows_in == {"clean": 30, "far": 55, "board": 50}
+    assert counts.input_rows == 70
+
+
+def test_a_site_counts_what_it_sends_where_it_sends_it() -> None:
+    counting = Counting(
+        senders={"clean": ["rides"]}, sources={"rides": "sources/rides"}, published=("clean",)
+    )
+    assert counting.observed == set()
+    counts = counting.count({}, {"sources/rides": 80}, {"edges/clean+a": 60, "edges/clean+b": 60})
+    assert counts.rows == {"rides": 80, "clean": 60}
+    assert counts.rows_in == {"clean": 80}
+    assert counts.input_rows == 80
+
+
+def test_a_site_without_operators_counts_what_it_is_given() -> None:
+    counting = Counting(senders={}, sources={"rides": "sources/rides"})
+    counts = counting.count({}, {"sources/rides": 80}, {"edges/rides+clean": 80})
+    assert counts.rows == {"rides": 80}
+    assert counts.input_rows == 80
 
 
 def test_records_of_segments_have_their_rows_bytes_and_times(tmp_path: Path) -> None:

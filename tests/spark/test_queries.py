@@ -255,7 +255,7 @@ def test_what_a_batch_took_is_what_its_sources_wrote_down(tmp_path: Path) -> Non
     assert taken.finished(0) == {}
 
     def entry(stream: str, lot: int) -> str:
-        path = f"file:///x/{stream}/rows/{lot}.parquet"
+        path = f"file://{tmp_path}/{stream}/rows/{lot}.parquet"
         return json.dumps({"path": path, "timestamp": 1, "batchId": lot})
 
     for place, (name, lots) in enumerate({"a": [0, 1], "b%20c": []}.items()):
@@ -265,11 +265,19 @@ def test_what_a_batch_took_is_what_its_sources_wrote_down(tmp_path: Path) -> Non
             (folder / str(lot)).write_text(f"v1\n{entry(name, lot)}")
     taken.record(1)
     assert taken.finished(1) == {"a": 1}
+    assert taken.rows(1) == {"a": 0}
     folder = tmp_path / "checkpoint" / "sources"
+    rows_folder = tmp_path / "a" / "rows"
+    rows_folder.mkdir(parents=True)
+    for lot in (1, 2, 9):
+        pq.write_table(pa.table({"n": list(range(lot))}), rows_folder / f"{lot}.parquet")
     (folder / "0" / "9.compact").write_text("\n".join(["v1", *(entry("a", n) for n in range(10))]))
     (folder / "1" / "0").write_text(f"v1\n{entry('b%20c', 0)}")
     taken.record(2)
     assert taken.finished(2) == {"a": 9, "b c": 0}
+    # Lot 1 was the batch before, and of those in between there is only one.
+    assert taken.rows(2) == {"a": 11, "b c": 0}
+    assert taken.rows(7) == {}
     assert taken.finished(1) == {"a": 1}
 
 

@@ -25,7 +25,9 @@ class PlayedSite:
         self.rehearsed: list[QuerySpec] = []
         self.asked = threading.Event()
 
-    def rehearse(self, query: QuerySpec) -> None:
+    def rehearse(self, query: QuerySpec, rows_from: Path, patience_s: float) -> None:
+        assert rows_from == query.log.parents[2] / "log"
+        assert patience_s > 0
         self.rehearsed.append(query)
         self.asked.set()
         raise SiteError(self.name, "rehearse", "not today")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,8 @@ from spark import site_queries
 from spark.connect_server import connect_server
 from spark.site_queries import ROWS, read_batches, spec_of
 from thalweg.errors import InvalidInput
+from thalweg.spark.log import Log
+from thalweg.spark.log.writer import LogWriter
 from thalweg.spark.query.checkpoint import (
     Stand,
     batch_under_way,
@@ -476,10 +479,21 @@ def test_a_rehearsal_leaves_nothing_behind(sites: Sites, tmp_path: Path) -> None
         cut=("clean", "fares"),
         durable=False,
     )
-    sites["one"].rehearse(query)
+    assert sites["one"].rehearse(query) == 0
     assert list(tmp_path.iterdir()) == []
     assert sites["one"].status().queries == ()
-    # It may be done again, and what cannot run is told.
-    sites["one"].rehearse(query)
+    # With rows, it is the site's own last ones that it works on, and they stay where they are.
+    log = tmp_path / "log"
+    writer = LogWriter(log, "sources/rides", "one", 0, durable=False)
+    for batch in range(3):
+        at = pa.array([1_000_000 * (batch + 1)] * 2, pa.timestamp("us", "UTC"))
+        ride = {"n": [0, 1], "zone": pa.array([1, 2], pa.int32()), "at": at, "fare": [60, 70]}
+        writer.publish(batch, pa.table(ride))
+    assert sites["one"].rehearse(query, log) == 6
+    assert sites["one"].rehearse(query, tmp_path / "nowhere") == 0
+    assert [each.name for each in tmp_path.iterdir()] == ["log"]
+    assert Log(log).read("sources/rides").num_rows == 6
+    assert Log(log).streams("edges") == []
+    # What cannot run is told.
     wrong = QuerySpec.from_dict({**query.to_dict(), "cut": ["fares"]})
     assert refused(sites["one"].rehearse, wrong)

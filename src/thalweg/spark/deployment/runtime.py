@@ -19,6 +19,8 @@ from thalweg.spark.site.site import SiteEvent, SiteSpec, SiteStatus
 from thalweg.spark.site.sites import Sites
 
 Cuts = Mapping[str, tuple[str, ...]]
+# For the first rows to come; a site that has none yet rehearses without.
+_REHEARSAL_PATIENCE_S = 60.0
 
 
 class Runtime(Protocol):
@@ -95,17 +97,19 @@ class SparkRuntime:
     def _rehearse(self, site: str) -> None:
         """Have a new process get ready, beside its work, for what it may have to run later.
 
-        The first query with state takes Spark much longer to make than the second.
+        The first query with state takes Spark much longer to make than the second, and so do its
+        first rows.
         """
         if site in self._ready or not self._rehearsed:
             return
         self._ready.add(site)
-        query = self._coordinator.spec.rehearsal(site, self._rehearsed)
+        spec = self._coordinator.spec
+        query, log = spec.rehearsal(site, self._rehearsed), spec.log_of(site)
 
         def rehearse() -> None:
             # It is a favour to later moves; whatever is wrong with the site is told elsewhere.
             with suppress(ThalwegError):
-                self._sites[site].rehearse(query)
+                self._sites[site].rehearse(query, log, _REHEARSAL_PATIENCE_S)
 
         if set(self.cuts[site]) != set(self._rehearsed):
             threading.Thread(target=rehearse, daemon=True, name=f"rehearsal of {site}").start()

@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from thalweg.errors import Defects
-from thalweg.spark.log.names import EDGES, SINKS, SOURCES
+from thalweg.spark.log.names import SOURCES
 from thalweg.spark.log.segment import Segment
-from thalweg.spark.monitor.observation import counts_of, inbox_counts, inputs_of
+from thalweg.spark.monitor.counting import RowCounts
 from thalweg.spark.query.spec import QuerySpec
 
 Record = dict[str, Any]
@@ -37,26 +37,16 @@ def record_of(
     spec: QuerySpec,
     published: Mapping[str, Sequence[float]],
     *,
+    counts: RowCounts | None = None,
     newest_s: float | None = None,
 ) -> Record:
     """The record of the batch that Spark reports in this progress (the JSON of it, parsed).
 
     `published` has rows and bytes of data for each stream that the batch went to; where event times
-    are known, the earliest and the latest [Unix time] follow. `newest_s` is the newest event time
-    among the rows that have arrived, read or not.
-
-    Rows that an operator sends over the link are counted where they are published, all others by
-    `thalweg.spark.monitor.observation`.
+    are known, the earliest and the latest [Unix time] follow. `counts` has the rows of operators;
+    of a query that is not watched there are none. `newest_s` is the newest event time among the
+    rows that have arrived, read or not.
     """
-    rows, rows_in = counts_of(progress), inputs_of(progress)
-    results: dict[str, int] = {}
-    for stream, values in published.items():
-        kind, _, name = stream.partition("/")
-        sender, between, _ = name.partition("+")
-        if kind == EDGES and between:
-            rows[sender] = max(rows.get(sender, 0), int(values[0]))
-        elif kind == SINKS:
-            results[name] = int(values[0])
     watermark_s = _watermark_s(progress)
     known = newest_s is not None and watermark_s is not None
     return {
@@ -66,11 +56,11 @@ def record_of(
         "batch": int(progress["batchId"]),
         "at_s": _parse_s(str(progress["timestamp"])) + progress.get("batchDuration", 0) / 1000,
         "batch_s": progress.get("batchDuration", 0) / 1000,
-        "rows": rows | results,
-        "rows_in": rows_in,
+        "rows": dict(counts.rows) if counts else {},
+        "rows_in": dict(counts.rows_in) if counts else {},
         "stream_rows": {stream: int(values[0]) for stream, values in published.items()},
         "bytes": {stream: int(values[1]) for stream, values in published.items()},
-        "input_rows": _input_rows(progress, rows, rows_in),
+        "input_rows": counts.input_rows if counts else int(progress.get("numInputRows") or 0),
         "lag_s": max(0.0, float(newest_s or 0.0) - float(watermark_s or 0.0)) if known else None,
         "watermark_s": watermark_s,
         "event_spans": {
@@ -141,17 +131,6 @@ def complete_record(record: Mapping[str, Any]) -> Record:
         whole[name] = {str(key): value for key, value in given.items()}
     defects.raise_if_any()
     return whole
-
-
-def _input_rows(
-    progress: Mapping[str, Any], rows: Mapping[str, int], rows_in: Mapping[str, int]
-) -> int:
-    """Rows of sources and inboxes; what no operator has read is only in Spark's own count."""
-    sources = [name for name in rows if name not in rows_in]
-    sent = sum(inbox_counts(progress).values())
-    if not progress.get("observedMetrics") and not sources:
-        return int(progress.get("numInputRows") or 0)
-    return sum(rows[name] for name in sources) + sent
 
 
 def _watermark_s(progress: Mapping[str, Any]) -> float | None:

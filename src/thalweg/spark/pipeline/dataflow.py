@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thalweg.errors import Defects, nearest
 from thalweg.spark.pipeline.kinds import DEAD_LETTERS, Step
+from thalweg.spark.pipeline.row_keeping import keeps_rows
 from thalweg.spark.pipeline.windows import BOUNDS, open_windows
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ _ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 # So long that no row moves the time on: see `Terms.clocked`.
 _NEVER = "36500 days"
 
-Watch = Callable[[str, str, "DataFrame"], "DataFrame"]
+Watch = Callable[[str, "DataFrame"], "DataFrame"]
+WatchBroken = Callable[[str, str, "DataFrame"], "DataFrame"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,25 +33,37 @@ class Terms:
 
     - `clocked`: how far event time has come is told by a clock of its own, not by the rows.
     - `gates`: operator → the last end of a window [ms] that does not count here.
-    - `watch`: called with sender, reader and frame of each edge; gives the frame that is read.
+    - `watch`: called with each operator and what it puts out; gives the frame that is read.
+    - `watch_broken`: called with sender, reader and the rows along that edge that break a `must`.
     """
 
     clocked: bool = False
     gates: Mapping[str, int] = field(default_factory=dict)
     watch: Watch | None = None
+    watch_broken: WatchBroken | None = None
 
 
 PLAIN = Terms()
 
 
-def find_schemas(steps: Iterable[Step], session: SparkSession) -> dict[str, StructType]:
-    """The columns that every step puts out, found by running its function on empty frames.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What is known of a step before it runs."""
+
+    schema: StructType
+    keeps_rows: bool
+    """Whether it puts out a row for each that it reads and does not refuse."""
+
+
+def find_outputs(steps: Iterable[Step], session: SparkSession) -> dict[str, Output]:
+    """What every step puts out, found by running its function on empty frames.
 
     Raises:
         InvalidInput: for every operator whose function does not fit what its inputs put out.
     """
     defects = Defects()
     empty: dict[str, DataFrame] = {}
+    outputs: dict[str, Output] = {}
     for step in steps:
         inputs = [empty[sender.name] for sender in step.inputs if sender.name in empty]
         # What comes after a wrong operator cannot be judged.
@@ -57,9 +71,12 @@ def find_schemas(steps: Iterable[Step], session: SparkSession) -> dict[str, Stru
             with _quiet_loggers():
                 made = _try_step(defects, step, inputs, session)
             if made is not None:
-                empty[step.name] = session.createDataFrame([], made)
+                empty[step.name] = session.createDataFrame([], made.schema)
+                kept = len(inputs) == 1 and not step.is_stateful
+                kept = kept and keeps_rows(made, len(step.must))
+                outputs[step.name] = Output(schema=empty[step.name].schema, keeps_rows=kept)
     defects.raise_if_any()
-    return {name: frame.schema for name, frame in empty.items()}
+    return outputs
 
 
 @contextmanager
@@ -81,7 +98,7 @@ def _quiet_loggers() -> Iterator[None]:
 
 def _try_step(
     defects: Defects, step: Step, inputs: list[DataFrame], session: SparkSession
-) -> StructType | None:
+) -> DataFrame | None:
     from pyspark.errors import PySparkException
 
     before = bool(defects)
@@ -96,13 +113,13 @@ def _try_step(
             inputs = [frame.where(condition) for frame in inputs]
         condition = ""
         if step.role == "source":
-            return session.createDataFrame([], step.schema).schema
+            return session.createDataFrame([], step.schema)
         inputs = [
             in_windows(sender, step, frame, PLAIN)
             for sender, frame in zip(step.inputs, inputs, strict=True)
         ]
-        made: object = unite(inputs) if step.role == "sink" else step(*inputs)
-        schema = getattr(made, "schema", None)
+        made: Any = unite(inputs) if step.role == "sink" else step(*inputs)
+        known = getattr(made, "schema", None) is not None
     except (PySparkException, TypeError, ValueError, AttributeError, KeyError) as error:
         reason = f"{type(error).__name__}: {_first_line(error)}"
         columns = "; ".join(
@@ -116,10 +133,11 @@ def _try_step(
             rule = f"a function that fits its inputs ({columns})"
             defects.add(step.name, getattr(step.function, "__name__", step.name), rule, reason)
         return None
-    if schema is None or not hasattr(made, "isStreaming"):
+    if not known or not hasattr(made, "isStreaming"):
         defects.add(step.name, type(made).__name__, "a function that returns a DataFrame")
         return None
-    return schema if before or not defects else None
+    good: DataFrame = made
+    return good if before or not defects else None
 
 
 def build_frames(
@@ -148,7 +166,11 @@ def build_frames(
         ]
         defects.raise_if_any()
         if step.must:
-            letters += [_broken_rows(step, *edge) for edge in zip(step.inputs, inputs, strict=True)]
+            for sender, frame in zip(step.inputs, inputs, strict=True):
+                broken = _broken_rows(step, sender, frame)
+                if terms.watch_broken is not None:
+                    broken = terms.watch_broken(sender.name, step.name, broken)
+                letters.append(broken)
             inputs = [_keep_good(frame, step.must) for frame in inputs]
         if step.is_stateful:
             inputs = [
@@ -160,7 +182,8 @@ def build_frames(
                 in_windows(sender, step, frame, terms)
                 for sender, frame in zip(step.inputs, inputs, strict=True)
             ]
-        built[step.name] = unite(inputs) if step.role == "sink" else step(*inputs)
+        made = unite(inputs) if step.role == "sink" else step(*inputs)
+        built[step.name] = made if terms.watch is None else terms.watch(step.name, made)
     if letters:
         built[DEAD_LETTERS] = unite(letters)
     return built
@@ -194,8 +217,7 @@ def _read_edge(
     given = [frame for frame in (own, other) if frame is not None]
     if not given:
         return None
-    whole = unite(given)
-    return whole if terms.watch is None else terms.watch(sender.name, step.name, whole)
+    return unite(given)
 
 
 def in_windows(sender: Step, step: Step, frame: DataFrame, terms: Terms = PLAIN) -> DataFrame:

@@ -26,7 +26,7 @@ from thalweg.errors import Defect, Defects, InvalidInput, nearest
 from thalweg.model import Application, Limits, Operator, Pin, Stream, TimeWindow
 from thalweg.model.names import require_name
 from thalweg.model.operator import Window
-from thalweg.spark.pipeline.dataflow import PLAIN, Edge, Terms, build_frames, find_schemas
+from thalweg.spark.pipeline.dataflow import PLAIN, Edge, Output, Terms, build_frames, find_outputs
 from thalweg.spark.pipeline.definition import Wishes, make_operator
 from thalweg.spark.pipeline.kinds import (
     DEAD_LETTERS,
@@ -65,7 +65,7 @@ class Pipeline:
         self.name = name
         self.limits = limits or Limits()
         self._steps: dict[str, Step] = {}
-        self._schemas: dict[str, StructType] = {}
+        self._outputs: dict[str, Output] = {}
         self._application: Application | None = None
 
     def __repr__(self) -> str:
@@ -311,9 +311,21 @@ class Pipeline:
             InvalidInput: for every operator that does not fit what it reads.
             SparkUnavailable: where no session is given and there is none.
         """
-        if len(self._schemas) != len(self._steps):
-            self._schemas = find_schemas(self.steps, session or _active_session())
-        return self._schemas
+        return {name: output.schema for name, output in self._find_outputs(session).items()}
+
+    def row_keepers(self, session: SparkSession | None = None) -> frozenset[str]:
+        """The operators that are known to put out a row for each that they take.
+
+        Raises as `schemas` does.
+        """
+        return frozenset(
+            n for n, output in self._find_outputs(session).items() if output.keeps_rows
+        )
+
+    def _find_outputs(self, session: SparkSession | None) -> dict[str, Output]:
+        if len(self._outputs) != len(self._steps):
+            self._outputs = find_outputs(self.steps, session or _active_session())
+        return self._outputs
 
     def run(
         self,

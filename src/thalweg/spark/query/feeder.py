@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+import pyarrow.parquet as pq
+
 from thalweg.errors import ThalwegError
 from thalweg.spark.log.plan import parse_offset
 from thalweg.spark.query.checkpoint import (
@@ -23,7 +25,8 @@ from thalweg.spark.query.clock import DAWN_MS, Clock
 from thalweg.spark.query.intake import Intake
 
 _POLL_S = 0.02
-_KEPT_RECORDS = 20
+# Spark keeps what it tells of the last hundred batches.
+_KEPT_RECORDS = 120
 
 
 class TakenLots:
@@ -45,25 +48,43 @@ class TakenLots:
         """
         if (self._records / str(batch)).exists():
             return self.finished(batch)
-        lots = {}
+        lots, rows = {}, {}
+        before = self.finished(batch - 1)
         sources = self._checkpoint / "sources"
         for source in sources.iterdir() if sources.is_dir() else ():
             folder, lot = _last_taken(source)
             if folder is not None:
-                lots[folder.parent.name] = lot
+                name = folder.parent.name
+                lots[name] = lot
+                rows[name] = _count_rows(folder, before.get(name, -1) + 1, lot)
         self._records.mkdir(exist_ok=True)
         draft = self._records / f".{batch}"
-        draft.write_text(json.dumps(lots))
+        draft.write_text(json.dumps({"lots": lots, "rows": rows}))
         draft.rename(self._records / str(batch))
         (self._records / str(batch - _KEPT_RECORDS)).unlink(missing_ok=True)
         return lots
 
     def finished(self, batch: int) -> dict[str, int]:
         """The last lot taken by the end of this batch, by the name of the intake's folder."""
+        return self._read(batch, "lots")
+
+    def rows(self, batch: int) -> dict[str, int]:
+        """The rows of the lots that this batch took, by the name of the intake's folder.
+
+        Nothing is known of batches long ago.
+        """
+        return self._read(batch, "rows") if (self._records / str(batch)).exists() else {}
+
+    def _read(self, batch: int, what: str) -> dict[str, int]:
         if batch < 0:
             return {}
-        lots: dict[str, int] = json.loads((self._records / str(batch)).read_bytes())
-        return lots
+        found: dict[str, int] = json.loads((self._records / str(batch)).read_bytes())[what]
+        return found
+
+
+def _count_rows(folder: Path, first: int, last: int) -> int:
+    files = (folder / f"{lot}.parquet" for lot in range(first, last + 1))
+    return sum(pq.read_metadata(file).num_rows for file in files if file.exists())
 
 
 def _last_taken(source: Path) -> tuple[Path | None, int]:
@@ -136,20 +157,35 @@ class Feeder:
         """Whether it waits to be told where to begin."""
         return self._held
 
+    @property
+    def first_batches(self) -> int:
+        """How many batches without rows a query begins with.
+
+        Where it has state, Spark makes another one after the first, for what has become too old.
+        """
+        return 2 if self._eager and self._clock is not None else 1
+
     def tell(self, time_ms: int | None) -> None:
         """Say how far time had come before."""
         with self._lock:
             if self._clock is not None:
                 self._clock.advance(time_ms)
 
-    def begin_at(self, starts: Offsets, clock_ms: int | None) -> None:
-        """Let go of a feeder that was held, with other offsets to begin at."""
+    def begin_at(self, starts: Offsets, clock_ms: int | None, *, rows_first: bool = False) -> None:
+        """Let go of a feeder that was held, with other offsets to begin at.
+
+        Of the first rows and the time, Spark takes what it finds first in a batch of its own; with
+        `rows_first` that is not one without rows.
+        """
         with self._lock:
             for stream, intake in self._intakes.items():
                 intake.begin_at(parse_offset(starts.get(stream, {})))
+            self._held = False
+            if rows_first:
+                for intake in self._intakes.values():
+                    intake.lay_next()
             if self._clock is not None:
                 self._clock.advance(clock_ms)
-            self._held = False
 
     def close(self) -> None:
         """Feed no more."""
@@ -197,6 +233,11 @@ class Feeder:
         """The latest event time [Unix time] of the rows laid down."""
         newest = [i.last.newest_us for i in self._intakes.values() if i.last.newest_us is not None]
         return max(newest) / 1e6 if newest else None
+
+    def rows(self, batch: int) -> dict[str, int]:
+        """How many rows of each stream a finished batch was given."""
+        rows = self._taken.rows(batch)
+        return {stream: rows.get(i.label, 0) for stream, i in self._intakes.items()}
 
     def _feed(self) -> None:
         while not self._ending.wait(_POLL_S):

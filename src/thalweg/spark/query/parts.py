@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from thalweg.spark.pipeline.dataflow import Edge, Terms, Watch
+from thalweg.spark.monitor.counting import Counting
+from thalweg.spark.pipeline.dataflow import Edge, Terms, Watch, WatchBroken
 from thalweg.spark.pipeline.reference import load_pipeline
 from thalweg.spark.pipeline.windows import BOUNDS, with_bounds
 from thalweg.spark.query.plan import QueryPlan, plan_query
@@ -45,6 +46,17 @@ class QueryParts:
         shared = {f"{a}+{b}": (stream,) for (a, b), stream in self.plan.shared.items()}
         return {**self.plan.outlets, **shared}
 
+    def counting(self, session: SparkSession) -> Counting:
+        """How the rows of its operators are counted."""
+        steps = [step for step in self.pipeline.steps if step.name in self.plan.operators]
+        return Counting(
+            senders={step.name: [sender.name for sender in step.inputs] for step in steps},
+            sources=self.plan.sources,
+            inbox=self.plan.inbox,
+            published={n for n in self.plan.outlets if n in self.plan.operators},
+            keepers=self.pipeline.row_keepers(session),
+        )
+
     def row_schema(self, sender: str, reader: str | None = None) -> StructType:
         """The columns of a source's rows, or of those that come along an edge."""
         from pyspark.sql.types import StructType
@@ -59,9 +71,10 @@ class QueryParts:
         frames: Mapping[str, DataFrame],
         inbox: Mapping[Edge, DataFrame],
         watch: Watch | None = None,
+        watch_broken: WatchBroken | None = None,
     ) -> dict[str, DataFrame]:
         """What every operator of the query puts out."""
-        terms = Terms(clocked=True, gates=self.gates, watch=watch)
+        terms = Terms(clocked=True, gates=self.gates, watch=watch, watch_broken=watch_broken)
         return self.pipeline.run(frames, self.plan.operators, inbox, terms)
 
     def of(self, built: Mapping[str, DataFrame]) -> dict[str, DataFrame]:

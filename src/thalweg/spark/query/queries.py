@@ -21,7 +21,7 @@ import pyarrow as pa
 from thalweg.errors import Defect, Defects, InvalidInput
 from thalweg.spark.log import Log
 from thalweg.spark.log.plan import Reading, parse_offset
-from thalweg.spark.monitor.observation import watch, watch_inbox
+from thalweg.spark.monitor.observation import watch, watch_broken, watch_inbox
 from thalweg.spark.pipeline.kinds import CLOCK
 from thalweg.spark.pipeline.reference import load_pipeline
 from thalweg.spark.pipeline.windows import BOUNDS
@@ -126,7 +126,8 @@ def start_query(session: SparkSession, spec: QuerySpec, *, held: bool = False) -
         if spec.bad_rows == DEAD_LETTER:
             quarantine = _quarantine(session, spec, parts_of, intakes)
             repair = Repair(set_aside=quarantine, restart=writer.start)
-        return RunningQuery(spec, query, stack.pop_all(), published, feeder, repair)
+        counting = parts_of.counting(session) if spec.watched else None
+        return RunningQuery(spec, query, stack.pop_all(), published, feeder, repair, counting)
 
 
 def _discard_what_was_for_another(spec: QuerySpec) -> None:
@@ -224,11 +225,17 @@ def _build(
     for edge, folder in plan.carried.items():
         Path(folder).mkdir(parents=True, exist_ok=True)
         inbox[edge] = read(Path(folder), *edge)
-    if spec.watched:
-        inbox = {edge: watch_inbox(*edge, frame) for edge, frame in inbox.items()}
+        if spec.watched:
+            inbox[edge] = watch_inbox(*edge, inbox[edge])
+    observed = parts_of.counting(session).observed if spec.watched else frozenset()
+
+    def watch_some(operator: str, frame: DataFrame) -> DataFrame:
+        return watch(operator, frame) if operator in observed else frame
+
+    built = parts_of.run(frames, inbox, watch_some, watch_broken if spec.watched else None)
     # Measured with one source and three outlets: to read the rows for each outlet again is twice
     # as quick as to keep them in memory for a batch.
-    parts = parts_of.of(parts_of.run(frames, inbox, watch if spec.watched else None))
+    parts = parts_of.of(built)
     parts[CLOCK] = clock.stream(session)
     opener = WriterOpener(spec, _time_columns(pipeline, plan.outlets, parts_of.schemas))
     told = ToldTime(

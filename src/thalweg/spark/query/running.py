@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from thalweg.errors import ThalwegError
+from thalweg.spark.monitor.counting import Counting, RowCounts
 from thalweg.spark.monitor.record import Record, record_of
 from thalweg.spark.query.checkpoint import (
     Offsets,
@@ -23,6 +23,7 @@ from thalweg.spark.query.checkpoint import (
     read_stand,
 )
 from thalweg.spark.query.feeder import Feeder
+from thalweg.spark.query.progress import last_progress, progress_after
 from thalweg.spark.query.publisher import BatchGate, BatchHeld, PublishedRows
 from thalweg.spark.query.spec import QuerySpec, QueryStatus, rate_of
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.01
 _READY_S = 30.0
+_NEXT_BATCH_S = 2.0
 _SHOWN_ERROR_LENGTH = 500
 # The line after the indented ones of a traceback.
 _TRACEBACK_END = re.compile(r"^(?:  .*\n)+(\S.*)$", re.MULTILINE)
@@ -56,8 +58,10 @@ class RunningQuery:
         published: PublishedRows | None = None,
         feeder: Feeder | None = None,
         repair: Repair | None = None,
+        counting: Counting | None = None,
     ) -> None:
         self.spec = spec
+        self._counting = counting
         self._query = query
         self._held = held
         self._published = published
@@ -87,10 +91,15 @@ class RunningQuery:
         return self._feeder is not None and self._feeder.is_held
 
     def get_ready(self, timeout_s: float = _READY_S) -> None:
-        """Wait until its first batch, which has no rows, is finished; at most so long."""
-        deadline = time.monotonic() + timeout_s
-        while last_finished(self.spec.checkpoint) < 0 and self.active:
-            if time.monotonic() > deadline:
+        """Wait until its first batches, which have no rows, are finished; at most so long."""
+        last = 0 if self._feeder is None else self._feeder.first_batches - 1
+        begin_s = idle_s = time.monotonic()
+        while (finished := last_finished(self.spec.checkpoint)) < last and self.active:
+            now_s = time.monotonic()
+            if finished < 0 or batch_under_way(self.spec.checkpoint) is not None:
+                idle_s = now_s
+            # Should Spark see no need of another batch, it is not waited for.
+            if now_s - begin_s > timeout_s or now_s - idle_s > _NEXT_BATCH_S:
                 return
             time.sleep(_POLL_S)
 
@@ -99,7 +108,8 @@ class RunningQuery:
         made_for = replace(spec, start=self.spec.start, clock_ms=self.spec.clock_ms)
         if self._feeder is None or not self._feeder.is_held or made_for != self.spec:
             return False
-        self._feeder.begin_at(spec.start or {}, spec.clock_ms)
+        # A window that was carried here may be one that has ended: time has to go first.
+        self._feeder.begin_at(spec.start or {}, spec.clock_ms, rows_first=not spec.carried)
         self.spec = spec
         return True
 
@@ -119,7 +129,7 @@ class RunningQuery:
 
     def status(self) -> QueryStatus:
         """What the query is doing."""
-        progress = self._progress()
+        progress = last_progress(self._query)
         stand = self._stand()
         error = self.error
         ended = "failed" if error else "stopped"
@@ -146,14 +156,24 @@ class RunningQuery:
         finished = last_finished(self.spec.checkpoint)
         newest_s = None if self._feeder is None else self._feeder.newest_s
         told = []
-        for progress in self._query.recentProgress:
-            batch = json.loads(progress.json)
+        for batch in progress_after(self._query, self._told):
             number = int(batch["batchId"])
             if self._told < number <= finished:
                 self._told = number
                 published = self._published.figures(number) if self._published else {}
-                told.append(record_of(batch, self.spec, published, newest_s=newest_s))
+                counts = self._count(batch, published)
+                told.append(
+                    record_of(batch, self.spec, published, counts=counts, newest_s=newest_s)
+                )
         return told
+
+    def _count(
+        self, progress: Mapping[str, Any], published: Mapping[str, Sequence[float]]
+    ) -> RowCounts | None:
+        if self._counting is None or self._feeder is None:
+            return None
+        rows = {stream: int(values[0]) for stream, values in published.items()}
+        return self._counting.count(progress, self._feeder.rows(int(progress["batchId"])), rows)
 
     def mend(self) -> bool:
         """Take the rows out of the way on which a failed query failed, and start it again.
@@ -246,10 +266,6 @@ class RunningQuery:
                     f"not drained in time: finished batch {stand.batch} at {dict(stand.offsets)}"
                 )
             time.sleep(_POLL_S)
-
-    def _progress(self) -> dict[str, Any]:
-        progress = self._query.lastProgress
-        return json.loads(progress.json) if progress is not None else {}
 
 
 def first_words(error: object) -> str:

@@ -51,6 +51,9 @@ def _driver_settings(scratch: Path, heap_mb: int, java: Iterable[str]) -> dict[s
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.default.parallelism": "1",
         "spark.ui.enabled": "false",
+        # A query of ten operators with an inbox at every edge is made of more classes than Spark
+        # keeps by default; those that it forgot it compiles again, at every batch.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         # Files of ended batches are few; looking for them at every batch is not free.
         "spark.cleaner.periodicGC.interval": "30min",
     }

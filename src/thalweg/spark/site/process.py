@@ -28,6 +28,7 @@ from thalweg.spark.java import find_java
 from thalweg.spark.query.carry import CarryOrder, carry_windows
 from thalweg.spark.query.checkpoint import Stand
 from thalweg.spark.query.queries import start_query
+from thalweg.spark.query.rehearsal import rehearse
 from thalweg.spark.query.running import RunningQuery
 from thalweg.spark.query.spec import QuerySpec
 from thalweg.spark.session import open_session
@@ -183,18 +184,11 @@ class SiteProcess:
             running.get_ready()
         return told
 
-    def _rehearse(self, spec: dict[str, Any]) -> None:
+    def _rehearse(self, spec: dict[str, Any], rows_from: str | None, patience_s: float) -> int:
         if self._session is None:
             raise ThalwegError("Spark is still starting")
-        query = QuerySpec.from_dict(spec)
-        try:
-            made = start_query(self._session, query, held=True)
-            try:
-                made.get_ready()
-            finally:
-                made.stop()
-        finally:
-            shutil.rmtree(query.checkpoint.parent, ignore_errors=True)
+        log = None if rows_from is None else Path(rows_from)
+        return rehearse(self._session, QuerySpec.from_dict(spec), log, patience_s)
 
     def _carry(self, spec: dict[str, Any], order: dict[str, Any]) -> dict[str, int]:
         if self._session is None:

@@ -1,0 +1,95 @@
+"""How many rows pass every operator of a query, from as few counts as that takes.
+
+Known without asking Spark: what a query was given to read, and what it published. An operator that
+keeps its rows puts out what it reads, without what it refuses. What is left is observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from thalweg.spark.log.names import EDGES, SINKS
+from thalweg.spark.monitor.observation import (
+    Edge,
+    broken_counts,
+    inbox_counts,
+    output_counts,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """Rows of one batch."""
+
+    rows: Mapping[str, int]
+    """That each source brought and each operator put out."""
+    rows_in: Mapping[str, int]
+    """That each operator read."""
+    input_rows: int
+    """That the query read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """Who reads whom in a query, and which operators keep their rows."""
+
+    senders: Mapping[str, Sequence[str]]
+    """Operator or sink → whom it reads, in an order in which senders come before readers."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Source that is born here → the stream with its rows."""
+    inbox: Mapping[Edge, str] = field(default_factory=dict)
+    """Edge → the stream with the rows that other sites send along it."""
+    published: Collection[str] = ()
+    """Operators and sinks all of whose output goes into the log."""
+    keepers: Collection[str] = ()
+
+    @property
+    def observed(self) -> frozenset[str]:
+        """The operators whose output has to be counted: others read it, and it is not known."""
+        read = {sender for senders in self.senders.values() for sender in senders}
+        known = {*self.sources, *self.keepers, *self.published}
+        return frozenset(name for name in self.senders if name in read and name not in known)
+
+    def count(
+        self, progress: Mapping[str, Any], taken: Mapping[str, int], published: Mapping[str, int]
+    ) -> RowCounts:
+        """The rows of the batch that Spark reports in this progress.
+
+        `taken` has the rows that it was given of each stream, `published` those that it put into
+        each stream.
+        """
+        observed, broken = output_counts(progress), broken_counts(progress)
+        carried, told = inbox_counts(progress), _by_sender(published)
+        rows = {name: taken.get(stream, 0) for name, stream in self.sources.items()}
+        rows_in: dict[str, int] = {}
+        sent = 0
+        for name, senders in self.senders.items():
+            edges = [(sender, name) for sender in senders]
+            come = sum(taken.get(self.inbox.get(e, ""), 0) + carried.get(e, 0) for e in edges)
+            sent += come
+            rows_in[name] = come + sum(rows.get(sender, 0) for sender in senders)
+            if name in self.published:
+                rows[name] = told.get(name, 0)
+            elif name in self.keepers:
+                refused = sum(broken.get(edge, 0) for edge in edges)
+                # Never below nothing, should a batch have failed between two counts.
+                rows[name] = max(0, rows_in[name] - refused)
+            elif name in self.observed:
+                rows[name] = observed.get(name, 0)
+        return RowCounts(
+            rows=rows,
+            rows_in=rows_in,
+            input_rows=sum(rows[name] for name in self.sources) + sent,
+        )
+
+
+def _by_sender(published: Mapping[str, int]) -> dict[str, int]:
+    """Rows by the operator that sent them, or the sink; all edges of an operator carry the same."""
+    found: dict[str, int] = {}
+    for stream, rows in published.items():
+        kind, _, name = stream.partition("/")
+        sender = name.partition("+")[0] if kind == EDGES else name if kind == SINKS else ""
+        found[sender] = max(found.get(sender, 0), rows)
+    return found
