@@ -27,18 +27,17 @@ from benchmarks.spark_runtime_sites import FOGS, PIPELINE, plan_application, sam
 from benchmarks.spark_runtime_throughput import (
     PLANNED,
     THROUGHPUT_TARGET,
-    UNWATCHED,
     WAYS,
     WHOLE,
     Pass,
     Race,
     tell_throughput,
-    tell_watching,
 )
 from benchmarks.spark_runtime_throughput import (
     RAW as ALL_IN_CLOUD,
 )
 from benchmarks.spark_runtime_uplink import tell_differences
+from benchmarks.spark_runtime_watching import Pair, tell_watching
 
 from benchmarks import spark_runtime
 from thalweg.spark.deployment.hand_over import Drain, Fence, StartEpoch
@@ -110,15 +109,18 @@ def test_a_pause_ends_with_news_and_not_with_what_was_known() -> None:
     old = [output(0, k, 10 + 0.2 * k, rows=True, time_s=1000 + k) for k in range(5)]
     held = [output(1, 0, 10.3, time_s=0.001), output(1, 1, 11.0, time_s=1004.0)]
     later = [output(1, 2, 11.5, time_s=1005.0), output(1, 3, 12.0, rows=True, time_s=1006.0)]
+    later += [output(1, k, 10.8 + 0.4 * k, rows=True, time_s=1003 + k) for k in range(4, 9)]
     (pause,) = find_pauses([*old, *held, *later], ["no windows"])
     assert pause.seconds == pytest.approx(11.5 - 10.8)
-    assert pause.steady_s == pytest.approx(0.2)
-    assert pause.beyond_s == pytest.approx(0.5)
+    # A micro-batch is that of the slower of the two epochs.
+    assert pause.steady_s == pytest.approx(0.4)
+    assert pause.beyond_s == pytest.approx(0.3)
 
 
 def test_rows_are_news_whatever_the_time() -> None:
     old = [output(0, k, float(k), time_s=1000 + k) for k in range(4)]
-    new = [output(1, 0, 3.5, rows=True), output(1, 1, 9.0, time_s=2000.0)]
+    new = [output(1, 0, 3.5, rows=True)]
+    new += [output(1, k, 8.0 + k, time_s=2000.0 + k) for k in range(1, 4)]
     assert find_pauses([*old, *new], ["no windows"])[0].seconds == pytest.approx(0.5)
 
 
@@ -169,7 +171,7 @@ def race_of(**seconds: tuple[float, ...]) -> Race:
 
     backlog = Backlog(folder=Path(), rides=100, rows_per_batch=10)
     race = Race(sites=None, folder=Path(), cuts={}, backlog=backlog)  # type: ignore[arg-type]
-    names = {"whole": WHOLE, "planned": PLANNED, "unwatched": UNWATCHED, "raw": ALL_IN_CLOUD}
+    names = {"whole": WHOLE, "planned": PLANNED, "raw": ALL_IN_CLOUD}
     race.passes = {way: [passed(10.0)] * 3 for way in WAYS}
     race.passes |= {names[name]: [passed(s) for s in each] for name, each in seconds.items()}
     return race
@@ -185,7 +187,16 @@ def test_throughput_is_compared_turn_by_turn() -> None:
 
 
 def test_watching_costs_what_is_more_than_without() -> None:
-    cpu, wall = tell_watching(race_of(planned=(11.0, 22.0, 11.0), unwatched=(10.0, 20.0, 10.0)))
+    def pair(slowness: float) -> Pair:
+        return Pair(
+            watched_cpu_s=11 * slowness,
+            plain_cpu_s=10 * slowness,
+            watched_s=22 * slowness,
+            plain_s=20 * slowness,
+        )
+
+    # Whatever slows one of a pair down slows down the other.
+    cpu, wall = tell_watching([pair(1.0), pair(2.0), pair(1.0)])
     assert cpu.value == pytest.approx(10.0)
     assert wall.value == pytest.approx(100 / 11)
     assert (cpu.met, wall.met) == (False, False)

@@ -97,6 +97,32 @@ def slow_rate(batches: list[tuple[int, int, int]]) -> Fraction | None:
     return Fraction(inside, min(WINDOW, at - start))
 
 
+@given(st.integers(0, 19), st.integers(40, 400), st.integers(8, 60))
+def test_rates_of_bursts_do_not_depend_on_how_many_fall_into_the_window(
+    phase: int, batches: int, window: int
+) -> None:
+    """A window's rows come every fifth second, with batches of a quarter of a second."""
+    records = [
+        record(
+            batch=number,
+            at_s=1e9 + number * TICK_S,
+            batch_s=TICK_S,
+            rows={"dear": 110 if number % 20 == phase else 0},
+        )
+        for number in range(batches)
+    ]
+    monitor = feed(*records, window_s=window * TICK_S)
+    flow = monitor.figures().operators["dear", "fog-0"]
+    bursts = sum(each["rows"]["dear"] > 0 for each in records)
+    if bursts > 1:
+        assert flow.rows_out_per_s == pytest.approx(22.0)
+    # Where no other burst comes, it was the last one.
+    quiet = [record(batch=batches + n, at_s=1e9 + (batches + n) * TICK_S) for n in range(1000)]
+    for each in quiet:
+        monitor.take(each)
+    assert monitor.figures().operators["dear", "fog-0"].rows_out_per_s == 0.0
+
+
 @given(st.dictionaries(st.sampled_from(FOGS), gaps, min_size=1), st.randoms())
 def test_rates_are_those_of_rows_spread_tick_by_tick(
     sites: dict[str, list[tuple[int, int, int]]], random: Any

@@ -20,7 +20,7 @@ from thalweg.spark.log.names import SINKS
 from thalweg.spark.monitor.figures import Figures, Flow, Latency, Span, find_quantile
 from thalweg.spark.monitor.record import GATEWAY, Record, complete_record
 from thalweg.spark.monitor.store import MonitorStore, read_monitor, to_records
-from thalweg.spark.monitor.window import BatchChain, Weighted, sum_by_name
+from thalweg.spark.monitor.window import BatchChain, Weighted
 
 __all__ = ["Monitor", "Totals", "read_monitor"]
 
@@ -209,11 +209,11 @@ class _Look:
         streams: dict[tuple[str, str], float] = {}
         load: dict[str, float] = {}
         for site, role, chain, weighted in self._weighted():
-            rows = _with_zeros(chain, "rows", sum_by_name(weighted, "rows"))
+            rows = self._rates(chain, "rows", weighted)
             if role == GATEWAY:
                 arriving |= {(name, site): rate for name, rate in rows.items()}
                 continue
-            rows_in = _with_zeros(chain, "rows_in", sum_by_name(weighted, "rows_in"))
+            rows_in = self._rates(chain, "rows_in", weighted)
             for name in rows | rows_in:
                 flow = Flow(rows_in_per_s=rows_in.get(name, 0), rows_out_per_s=rows.get(name, 0))
                 if name not in self._sources:
@@ -221,7 +221,7 @@ class _Look:
                 elif flow.rows_out_per_s or role != "cloud":
                     # The cloud has edges from sources that are born elsewhere.
                     sources[name, site] = flow.rows_out_per_s
-            sizes = _with_zeros(chain, "bytes", sum_by_name(weighted, "bytes"))
+            sizes = self._rates(chain, "bytes", weighted)
             streams |= {(name, site): rate for name, rate in sizes.items()}
             load[site] = sum(weight * record["batch_s"] for weight, record in weighted)
         return Figures(
@@ -243,6 +243,11 @@ class _Look:
             if weighted:
                 silent = chain.is_silent(self._now_s, self._window_s)
                 yield site, role, chain, [] if silent else weighted
+
+    def _rates(self, chain: BatchChain, key: str, weighted: list[Weighted]) -> dict[str, float]:
+        """The rates of a chain; 0 of every name that it knows and that does not count any more."""
+        zeros = {str(name): 0.0 for record in chain for name in record[key]}
+        return zeros | (chain.rates(key, self._window_s, self._sources) if weighted else {})
 
     def _newest(self, key: str) -> dict[str, float]:
         """The value of the last batch of each site, where there is one."""
@@ -272,8 +277,3 @@ class _Look:
             if median_s is not None and high_s is not None:
                 found[name] = Latency(p50_s=median_s, p95_s=high_s)
         return found
-
-
-def _with_zeros(chain: BatchChain, key: str, rates: Mapping[str, float]) -> dict[str, float]:
-    """The rates, and 0 for every other name that the chain knows."""
-    return {str(name): 0.0 for record in chain for name in record[key]} | dict(rates)

@@ -3,15 +3,23 @@
 What a batch brought came in since the batch before it ended, so it is spread evenly over that time.
 A rate then does not jump with the number of batches that happen to end within the window, and a
 batch that takes longer than the window still gives the right rate.
+
+Windows put out their rows in bursts, with batches in between that put out none. What a burst
+brought is spread over the time since the burst before, and the window ends with the last burst:
+otherwise a rate over half a minute would be a sixth too high or too low as a burst more or less
+falls into it.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 Weighted = tuple[float, Mapping[str, Any]]
+# How many times the longest gap it may take until the next burst.
+_LATE_BURST = 1.5
 
 
 class BatchChain:
@@ -61,6 +69,37 @@ class BatchChain:
             if share > 0:
                 found.append((share / span_s, record))
         return found
+
+    def rates(self, key: str, window_s: float, steady: Collection[str] = ()) -> dict[str, float]:
+        """How much per second the records have under this key, by name, in such a window.
+
+        What is `steady` does not come in bursts, whatever it looks like.
+        """
+        found = sum_by_name(self.weigh(window_s), key)
+        for name in found.keys() - set(steady):
+            rate = self._burst_rate(key, name, window_s)
+            found[name] = found[name] if rate is None else rate
+        return found
+
+    def _burst_rate(self, key: str, name: str, window_s: float) -> float | None:
+        """The rate of what comes in bursts up to the last of them; None where it does not, or
+        where another burst should have come by now."""
+        values = [(float(r["at_s"]), float(r[key].get(name, 0))) for r in self._records]
+        bursts = [(at_s, value) for at_s, value in values if value > 0]
+        if len(bursts) < 2 or len(bursts) == len(values):
+            return None
+        spans = [(a, b, value) for (a, _), (b, value) in pairwise(bursts)]
+        end_s = spans[-1][1]
+        counted = [span for span in spans if span[1] > end_s - window_s]
+        if values[-1][0] - end_s > _LATE_BURST * max(b - a for a, b, _ in counted):
+            return None
+        span_s = min(window_s, end_s - spans[0][0])
+        if span_s <= 0:
+            return None
+        return (
+            sum(value * share_within(a, b, end_s - window_s, end_s) for a, b, value in counted)
+            / span_s
+        )
 
     def _spans(self) -> Iterator[tuple[float, float, Mapping[str, Any]]]:
         """Every record with the time that its rows came in."""
