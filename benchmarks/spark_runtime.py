@@ -97,7 +97,8 @@ def run(settings: Settings) -> Result:
         "monitoring: the whole application at two sites at the same time, each with a core, one of "
         "them watched, in turns",
         f"cuts move at {MOVE_RATE:,} rides/s with a trigger of 100 ms; a pause is the time from "
-        "the last output of an epoch to the first rows, or later time, that the next one tells",
+        "the last output of an epoch to the first rows, or later time, that the next one tells; a "
+        "micro-batch is the usual time between two outputs of the slower of the two epochs",
         f"traffic at {UPLINK_RATE:,} rides/s over {size.uplink_s:g} s; planned at the measured "
         "rates of the sources, with figures profiled on a minute of other rides of one fog",
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.runner import Row
-from benchmarks.spark_runtime_backlog import Backlog
+from benchmarks.spark_runtime_backlog import FIRST_OPERATOR, Backlog
 from benchmarks.spark_runtime_sites import (
     FOGS,
     PIPELINE,
@@ -49,8 +50,10 @@ class Watcher:
     """Asks sites for their records as a run does, and feeds a monitor with them."""
 
     def __init__(self, sites: Sites, names: Sequence[str]) -> None:
-        self.rows = 0
-        """That the monitor knows some operator to have read."""
+        self.cpu_s = 0.0
+        """What the CPU has worked on that here; what it has at the sites is counted there."""
+        self.read: dict[str, int] = {}
+        """The rows that each operator is known to have read."""
         self._sites, self._names = sites, names
         self._monitor = Monitor(load_pipeline(PIPELINE).application)
         self._ending = threading.Event()
@@ -66,12 +69,15 @@ class Watcher:
             self._ending.set()
             thread.join()
             self._look()
-            self.rows = sum(self._monitor.totals.rows_in.values())
+            for (operator, _), rows in self._monitor.totals.rows_in.items():
+                self.read[operator] = self.read.get(operator, 0) + rows
 
     def _run(self) -> None:
         while not self._ending.wait(LOOK_EVERY_S):
+            begin_s = time.thread_time()
             self._look()
             self._monitor.figures()
+            self.cpu_s += time.thread_time() - begin_s
 
     def _look(self) -> None:
         for name in self._names:
@@ -128,11 +134,11 @@ class Comparison:
             for query in queries:
                 self.sites[query.site].stop(query.name)
             shutil.rmtree(folder, ignore_errors=True)
-        if watcher.rows < backlog.rides:
-            raise RuntimeError(f"{watcher.rows} rows were counted of {backlog.rides} rides")
+        if watcher.read.get(FIRST_OPERATOR) != backlog.rides:
+            raise RuntimeError(f"{watcher.read} rows were counted of {backlog.rides} rides")
         (watched_cpu_s, watched_s), (plain_cpu_s, plain_s) = found[watched], found[plain]
         return Pair(
-            watched_cpu_s=watched_cpu_s,
+            watched_cpu_s=watched_cpu_s + watcher.cpu_s,
             plain_cpu_s=plain_cpu_s,
             watched_s=watched_s,
             plain_s=plain_s,

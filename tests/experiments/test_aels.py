@@ -100,6 +100,9 @@ def test_claims_say_what_the_rows_say() -> None:
     assert over.measured.startswith("0 % / — / —; over 600 ms 100 % / — / —")
     # It is worse than the rivals here, and that is told.
     assert "higher in 1 of 2 runs" in claims[f"AL of {OURS} against aels"].measured
+    assert claims[f"AL of {OURS} against aels"].measured.endswith("feasible only there in 0")
+    wrong = next(c for about, c in claims.items() if about.startswith("plans called feasible"))
+    assert wrong.agrees is None
     slow = claims["runs over 600 ms, of the published strategies"]
     assert slow.measured == "10 of 10"
 

@@ -363,6 +363,7 @@ def test_a_look_in_parts_gives_the_same_plan(monkeypatch: pytest.MonkeyPatch) ->
         with monkeypatch.context() as patch:
             patch.setattr(scopes, "MOST_FIGURES", 2)
             patch.setattr(steps, "MOST_FIGURES", 2)
+            patch.setattr(scopes, "_FIRST_ROWS", 1)
             assert cloud_only(problem) == whole
 
 

@@ -214,6 +214,8 @@ def test_a_gap_that_is_allowed_is_kept(seed: int) -> None:
         assert best.objective <= close.objective * (1 + 1e-12)
         assert close.objective <= best.objective * (1 + close.gap) * (1 + 1e-9)
         assert steps_of(close) <= steps_of(best)
+        proven = any("no placement has less" in reason.why for reason in close.reasons)
+        assert proven == (close.gap == 0)
 
 
 @pytest.mark.parametrize("seed", range(6))

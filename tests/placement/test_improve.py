@@ -28,9 +28,10 @@ from thalweg.model import (
     Stream,
 )
 from thalweg.placement.improve import improve
+from thalweg.placement.local_search import ways
 from thalweg.placement.local_search.board import Board
 from thalweg.placement.local_search.descents import PUBLISHED
-from thalweg.scenarios import GRAPHS, cloud_edge, fog_cloud, random_application
+from thalweg.scenarios import GRAPHS, broker_tree, cloud_edge, fog_cloud, random_application
 from thalweg.strategy import find_strategy
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -291,3 +292,17 @@ def test_some_sites_of_a_large_routed_network_are_searched() -> None:
     plan = tw.plan(application, network, "improve")
     assert plan.feasible
     assert {i.node.partition("/")[0] for i in plan.placement} <= {"fog-7", "cloud"}
+
+
+def test_the_sites_searched_lie_around_every_site_that_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = broker_tree(levels=4, fan_out=4)
+    monkeypatch.setattr(ways, "_MOST_ROUTED_SITES", 8)
+    first, last = (network.site_index[name] for name in ("broker-3-0", "broker-3-63"))
+    found = ways.find_ways(network, np.array([first, last]))
+    assert found is not None
+    assert found.sites.size == 8
+    names = {network.site_names[site] for site in found.sites.tolist()}
+    # The parent is nearest to each of them.
+    assert {"broker-2-0", "broker-2-15", "cloud"} <= names

@@ -278,6 +278,14 @@ def test_what_a_batch_took_is_what_its_sources_wrote_down(tmp_path: Path) -> Non
     # Lot 1 was the batch before, and of those in between there is only one.
     assert taken.rows(2) == {"a": 11, "b c": 0}
     assert taken.rows(7) == {}
+    # A batch that is done again takes the same lots, of which rows may have been set aside.
+    pq.write_table(pa.table({"n": [1]}), rows_folder / "9.parquet")
+    (folder / "0" / "10").write_text(f"v1\n{entry('a', 10)}")
+    assert taken.record(2) == {"a": 9, "b c": 0}
+    assert taken.rows(2) == {"a": 3, "b c": 0}
+    # As records were once written.
+    (tmp_path / "checkpoint.taken" / "3").write_text('{"a": 12}')
+    assert (taken.finished(3), taken.rows(3)) == ({"a": 12}, {})
     assert taken.finished(1) == {"a": 1}
 
 

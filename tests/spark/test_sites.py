@@ -489,6 +489,9 @@ def test_a_rehearsal_leaves_nothing_behind(sites: Sites, tmp_path: Path) -> None
         at = pa.array([1_000_000 * (batch + 1)] * 2, pa.timestamp("us", "UTC"))
         ride = {"n": [0, 1], "zone": pa.array([1, 2], pa.int32()), "at": at, "fare": [60, 70]}
         writer.publish(batch, pa.table(ride))
+    # What a rehearsal that was killed has left does not matter.
+    (tmp_path / "rehearsal" / "log" / "sources").mkdir(parents=True)
+    (tmp_path / "rehearsal" / "checkpoint").mkdir()
     assert sites["one"].rehearse(query, log) == 6
     assert sites["one"].rehearse(query, tmp_path / "nowhere") == 0
     assert [each.name for each in tmp_path.iterdir()] == ["log"]

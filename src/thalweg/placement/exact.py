@@ -98,8 +98,11 @@ def _reasons(found: Found, answer: Answer, *, whole: bool) -> list[Reason]:
     if not math.isfinite(answer.best_s):
         proven = answer.proven and whole
         verdict = "proven: no feasible placement" if proven else "no feasible placement was found"
-    elif answer.proven:
+    elif answer.proven and _gap(answer) == 0:
         verdict = f"proven: no placement has less{where}"
+    elif answer.proven:
+        verdict = f"within the gap that is allowed: proven that none has less{where} than "
+        verdict += f"{answer.least_s:.6g} s"
     else:
         verdict = f"the best found{where}: none has less than {answer.least_s:.6g} s"
     board = found.board

@@ -46,8 +46,9 @@ _FAST = (
     "node, so none comes near the limit"
 )
 _FIGURES = (
-    "Table 4 and the networks leave much open (graphs, pins, what a splitter does), and means are "
-    "over the runs in which both strategies keep every constraint"
+    "the paper's AL is that of a simulation of 60 s, ours is the model's estimate; Table 4 and the "
+    "networks leave much open (graphs, pins, what a splitter does), and means are over the runs in "
+    "which both strategies keep every constraint"
 )
 
 
@@ -113,7 +114,7 @@ def _regular(rows: Rows) -> list[Claim]:
         ),
         Claim(
             about="AL on regular networks, aels-rp-la against aels-rp and aels",
-            paper="about 3 % higher than aels-rp; about 3 % lower than aels",
+            paper="about 3 % higher than aels-rp; about 3 % lower than aels (agrees within 3.5 %)",
             measured=f"than aels-rp {less['aels-rp']}; than aels {less['aels']}",
             agrees=abs(less["aels-rp"].mean) <= 3.5 and abs(less["aels"].mean) <= 3.5,
             reason=_FIGURES,
@@ -135,7 +136,7 @@ def _large(rows: Rows) -> list[Claim]:
     return [
         Claim(
             about="AL on large networks, cloud-only and tcep against aels-rp-la",
-            paper="about 44 % higher",
+            paper="about 44 % higher (agrees from 30 % to 60 %)",
             measured=f"aels-rp-la: than cloud-only {less['cloud-only']}; than tcep {less['tcep']}",
             agrees=all(30 <= 100 / (1 - less[name].mean / 100) - 100 <= 60 for name in less),
             reason=_FIGURES,
@@ -165,13 +166,13 @@ def _stability(rows: Rows, groups: list[str]) -> list[Claim]:
                 paper=f"at most {limit:g} % higher",
                 measured=f"{grown:+.1f} %",
                 agrees=abs(grown) <= limit,
-                reason="sources and sinks are pinned anew on every network",
+                reason=_FIGURES,
             ),
             Claim(
                 about=f"resolution time of aels-rp-la, {after} against {before} networks",
-                paper=f"about {slower:g} % more",
+                paper=f"about {slower:g} % more (agrees from half of that to twice that)",
                 measured=f"{100 * (seconds[1] / seconds[0] - 1):+.0f} %",
-                agrees=seconds[1] >= seconds[0],
+                agrees=slower / 2 <= 100 * (seconds[1] / seconds[0] - 1) <= 2 * slower,
                 reason=_FAST,
             ),
         ]
@@ -191,7 +192,8 @@ def _our_own(rows: Rows) -> list[Claim]:
             about="plans called feasible in which the independent checker finds a violation",
             paper="",
             measured=f"{wrong} of {int(feasible.sum()):,}",
-            agrees=None,
+            agrees=None if wrong == 0 else False,
+            reason="" if wrong == 0 else "a fault of a strategy, of the estimators or of check",
         ),
         Claim(
             about=f"runs of {runs:,} with a feasible plan",
@@ -215,7 +217,8 @@ def _our_own(rows: Rows) -> list[Claim]:
             Claim(
                 about=f"AL of {OURS} against {name}",
                 paper="",
-                measured=f"{less}; higher in {_ahead(rows, name)} of {less.runs:,} runs",
+                measured=f"{less}; higher in {_ahead(rows, name)} of {less.runs:,} runs; feasible "
+                f"only there in {_lost(rows, name)}",
                 agrees=None,
             )
         )
@@ -266,6 +269,12 @@ def _ahead(rows: Rows, name: str) -> int:
     """In how many runs a published strategy has the lower AL; rounding aside."""
     ours, theirs, _ = _paired(rows, OURS, name)
     return int((ours > theirs * (1 + 1e-9)).sum())
+
+
+def _lost(rows: Rows, name: str) -> int:
+    """In how many runs a published strategy has a feasible plan and ours has not."""
+    ours, theirs = rows.pick(strategy=OURS), rows.pick(strategy=name)
+    return int((theirs.values("feasible") > ours.values("feasible")).sum())
 
 
 def _paired(rows: Rows, one: str, other: str) -> tuple[Floats, Floats, Floats]:

@@ -123,6 +123,16 @@ def _groups_around(q: Question, steps: Steps, places: Places, rows: Rows, step: 
     return groups
 
 
+@part
+def _is_held(steps: Steps, step: int) -> bool:
+    """Whether a step has a stage that can be taken here."""
+    if steps.mode[step] != PLAIN or steps.node[step] >= 0:
+        return True
+    return bool(
+        steps.first[0, step] != steps.last[0, step] or steps.first[1, step] != steps.last[1, step]
+    )
+
+
 @kernel
 def advance(
     nodes: Nodes,
@@ -144,6 +154,8 @@ def advance(
     """
     while step < steps.instance.size:
         instance = steps.instance[step]
+        if not _is_held(steps, step):
+            return step, 0  # Of an operator with very many edges not all rows are held at once.
         missing = find_missing(nodes, work, taken, rows, instance, wanted)
         if missing > 0:
             return step, missing

@@ -33,6 +33,10 @@ def name_miss(search: Search, instance: int, scope: Scope, node: int) -> Violati
         *_full_lan(search, instance, node),
         *_full_wan(search, instance, node),
     ]
+    if not missed:
+        # By a rounding: its queue gets just what it can serve.
+        need, have = float(demand.cpu_ips[instance]), search.left_on_node(node)[0]
+        return _violation("cpu", net.node_name(node), "cpu", need, have, "instr/s")
     return max(missed, key=lambda miss: miss.need / miss.have if miss.have > 0 else np.inf)
 
 

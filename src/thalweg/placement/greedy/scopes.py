@@ -96,15 +96,16 @@ class Scope:
             yield Scope(self.name, self.network, self.index, sites, self.where)
 
     def fetch(self, sites: npt.NDArray[np.int64], to_them: npt.NDArray[np.int64]) -> None:
-        """Remember the ways from these sites, or to them, to or from all sites of the scope."""
-        if (self._used + sites.size) * self.sites.size > max(
-            MOST_FIGURES, _FIRST_ROWS * self.sites.size
-        ):
-            asked = self._slot == -2
+        """Remember the ways from these sites, or to them, to or from all sites of the scope.
+
+        Where there is no more place, all that was known is forgotten instead, and whoever asked has
+        to ask again: for these, and for all others that are needed together with them.
+        """
+        most = max(MOST_FIGURES, _FIRST_ROWS * self.sites.size)
+        if self._used and (self._used + sites.size) * self.sites.size > most:
             self._slot[:] = -1
-            self._slot[asked] = -2
             self._used = 0
-            sites, to_them = (x.astype(np.int64) for x in np.nonzero(asked)[::-1])
+            return
         self._make_place(self._used + sites.size)
         for way in (0, 1):
             wanted = sites[to_them == way]
@@ -144,7 +145,7 @@ class Scope:
 
     def latency_from_s(self, site: int) -> Floats:
         """The latency from a site to each of the scope's."""
-        if self._slot[0, site] < 0:
+        while self._slot[0, site] < 0:
             self.fetch(np.array([site]), np.array([0]))
         found: Floats = self._latency_s[self._slot[0, site]]
         return found

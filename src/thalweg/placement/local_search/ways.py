@@ -96,7 +96,9 @@ def _add_others(
 ) -> npt.NDArray[np.integer[Any]]:
     filled = np.diff(network.first_node) > 0
     others = np.setdiff1d(np.flatnonzero(filled), sites)
-    near = network.wan.latency_s(sites[:1, None], others[None, :]).min(axis=0)
+    near = np.full(others.size, np.inf)
+    for site in sites.tolist():
+        near = np.minimum(near, network.wan.latency_s(site, others))
     in_cloud = network.site_tier[others] == Tier.CLOUD
     chosen = others[np.lexsort((others, near, ~in_cloud))[: most - sites.size]]
     return np.sort(np.concatenate([sites, chosen]))

@@ -101,6 +101,8 @@ class DeploymentLoop:
         if running and not missing:
             reason = "resumed: what ran before goes on"
             self._write_decision(now_s, "resume", reason, running)
+            if self._parts.watcher is not None:
+                self._parts.watcher.changed(now_s)
             if not self._history or not same_cuts(self._history[-1].cuts, running):
                 self._keep_history(running, "found running", now_s, None)
         else:

@@ -79,9 +79,13 @@ class SparkRuntime:
     def go_to(self, cuts: Cuts) -> tuple[Step, ...]:
         """Take every step to these cuts; returns them."""
         taken = self._coordinator.go_to(cuts)
+        self.rehearse_all()
+        return taken
+
+    def rehearse_all(self) -> None:
+        """Have every fog where something runs get ready for more, if it has not yet."""
         for site in self.cuts:
             self._rehearse(site)
-        return taken
 
     def restart(self, site: str, query: str | None = None) -> None:
         """Start a site again, or only a query of it, from where its checkpoints are."""
@@ -145,7 +149,9 @@ def open_runtime(spec: DeploymentSpec, sites: Sequence[SiteSpec]) -> Iterator[Sp
     with Sites() as started:
         started.start(sites)
         with Coordinator(spec, started, Log(spec.log)) as coordinator:
-            yield SparkRuntime(started, coordinator, largest_cut(spec.pipeline))
+            runtime = SparkRuntime(started, coordinator, largest_cut(spec.pipeline))
+            runtime.rehearse_all()
+            yield runtime
 
 
 def largest_cut(pipeline: str) -> tuple[str, ...]:

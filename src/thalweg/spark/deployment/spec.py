@@ -96,7 +96,7 @@ class DeploymentSpec:
         )
 
     def rehearsal(self, site: str, cut: tuple[str, ...]) -> QuerySpec:
-        """A query of this cut that reads nothing and publishes nothing, in a folder of its own."""
+        """A query of this cut that reads and publishes in a folder of its own."""
         folder = self.folder / "rehearsals" / site
         return QuerySpec(
             site=site,

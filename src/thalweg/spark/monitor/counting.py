@@ -52,6 +52,11 @@ class Counting:
         known = {*self.sources, *self.keepers, *self.published}
         return frozenset(name for name in self.senders if name in read and name not in known)
 
+    @property
+    def refusing(self) -> frozenset[str]:
+        """The operators of which it has to be known how many rows they refuse."""
+        return frozenset(self.keepers) - frozenset(self.published)
+
     def count(
         self, progress: Mapping[str, Any], taken: Mapping[str, int], published: Mapping[str, int]
     ) -> RowCounts:

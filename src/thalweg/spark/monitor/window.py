@@ -4,10 +4,9 @@ What a batch brought came in since the batch before it ended, so it is spread ev
 A rate then does not jump with the number of batches that happen to end within the window, and a
 batch that takes longer than the window still gives the right rate.
 
-Windows put out their rows in bursts, with batches in between that put out none. What a burst
-brought is spread over the time since the burst before, and the window ends with the last burst:
-otherwise a rate over half a minute would be a sixth too high or too low as a burst more or less
-falls into it.
+Windows put out their rows in bursts, with batches in between that put out none. Their rate is taken
+from one burst to another: otherwise a rate over half a minute would be a sixth too high or too low
+as a burst more or less falls into it.
 """
 
 from __future__ import annotations
@@ -82,24 +81,24 @@ class BatchChain:
         return found
 
     def _burst_rate(self, key: str, name: str, window_s: float) -> float | None:
-        """The rate of what comes in bursts up to the last of them; None where it does not, or
-        where another burst should have come by now."""
-        values = [(float(r["at_s"]), float(r[key].get(name, 0))) for r in self._records]
+        """The rate of what comes in bursts, from the first in the window to the last.
+
+        None where it does not come in bursts, or there are fewer than two in the window, or where
+        another one should have come by now.
+        """
+        end_s = float(self.last["at_s"])
+        values = [
+            (float(r["at_s"]), float(r[key].get(name, 0)))
+            for r in self._records
+            if r["at_s"] > end_s - window_s
+        ]
         bursts = [(at_s, value) for at_s, value in values if value > 0]
-        if len(bursts) < 2 or len(bursts) == len(values):
+        if len(bursts) < 2 or len(bursts) == len(values) or bursts[-1][0] <= bursts[0][0]:
             return None
-        spans = [(a, b, value) for (a, _), (b, value) in pairwise(bursts)]
-        end_s = spans[-1][1]
-        counted = [span for span in spans if span[1] > end_s - window_s]
-        if values[-1][0] - end_s > _LATE_BURST * max(b - a for a, b, _ in counted):
+        longest_s = max(b - a for (a, _), (b, _) in pairwise(bursts))
+        if end_s - bursts[-1][0] > _LATE_BURST * longest_s:
             return None
-        span_s = min(window_s, end_s - spans[0][0])
-        if span_s <= 0:
-            return None
-        return (
-            sum(value * share_within(a, b, end_s - window_s, end_s) for a, b, value in counted)
-            / span_s
-        )
+        return sum(value for _, value in bursts[1:]) / (bursts[-1][0] - bursts[0][0])
 
     def _spans(self) -> Iterator[tuple[float, float, Mapping[str, Any]]]:
         """Every record with the time that its rows came in."""

@@ -25,6 +25,7 @@ from thalweg.spark.query.clock import DAWN_MS, Clock
 from thalweg.spark.query.intake import Intake
 
 _POLL_S = 0.02
+_FORGET_EVERY = 50
 # Spark keeps what it tells of the last hundred batches.
 _KEPT_RECORDS = 120
 
@@ -44,19 +45,21 @@ class TakenLots:
     def record(self, batch: int) -> dict[str, int]:
         """Write down what the sources have taken; for a batch before it does anything else.
 
-        What a batch has recorded before, it took: a batch that is done again records nothing new.
+        What a batch has recorded before, it took: a batch that is done again takes nothing else.
+        There may be fewer rows, however, if some have been set aside.
         """
-        if (self._records / str(batch)).exists():
-            return self.finished(batch)
+        known = (self._records / str(batch)).exists()
+        recorded = self.finished(batch) if known else {}
         lots, rows = {}, {}
         before = self.finished(batch - 1)
         sources = self._checkpoint / "sources"
         for source in sources.iterdir() if sources.is_dir() else ():
             folder, lot = _last_taken(source)
-            if folder is not None:
-                name = folder.parent.name
-                lots[name] = lot
-                rows[name] = _count_rows(folder, before.get(name, -1) + 1, lot)
+            name = "" if folder is None else folder.parent.name
+            if folder is None or (known and name not in recorded):
+                continue
+            lots[name] = recorded[name] if known else lot
+            rows[name] = _count_rows(folder, before.get(name, -1) + 1, lots[name])
         self._records.mkdir(exist_ok=True)
         draft = self._records / f".{batch}"
         draft.write_text(json.dumps({"lots": lots, "rows": rows}))
@@ -78,8 +81,12 @@ class TakenLots:
     def _read(self, batch: int, what: str) -> dict[str, int]:
         if batch < 0:
             return {}
-        found: dict[str, int] = json.loads((self._records / str(batch)).read_bytes())[what]
-        return found
+        found: dict[str, Any] = json.loads((self._records / str(batch)).read_bytes())
+        if "lots" not in found:
+            # As it was written before rows were: the lots alone.
+            found = {"lots": found, "rows": {}}
+        told: dict[str, int] = found[what]
+        return told
 
 
 def _count_rows(folder: Path, first: int, last: int) -> int:
@@ -95,7 +102,15 @@ def _last_taken(source: Path) -> tuple[Path | None, int]:
     plain, compact = source / str(number), source / f"{number}.compact"
     # Every tenth file has all entries up to then.
     _, *lines = (plain if plain.exists() else compact).read_text().split("\n")
-    files = [Path(unquote(urlsplit(json.loads(line)["path"]).path)) for line in lines]
+    files: list[Path] = []
+    last: int | None = None
+    for line in reversed(lines):
+        entry = json.loads(line)
+        last = entry["batchId"] if last is None else last
+        if entry["batchId"] != last:
+            # What was taken before is not looked at: there may be very much of it.
+            break
+        files.append(Path(unquote(urlsplit(entry["path"]).path)))
     return files[0].parent, max(int(file.stem) for file in files)
 
 
@@ -138,6 +153,8 @@ class Feeder:
         self._intakes = intakes
         self._taken = TakenLots(checkpoint)
         self._upto: Offsets | None = None
+        self._forgotten = 0
+        self._rows_first_then: int | None = None
         self._paused = False
         self._lock = threading.Lock()
         self._ending = threading.Event()
@@ -182,9 +199,9 @@ class Feeder:
                 intake.begin_at(parse_offset(starts.get(stream, {})))
             self._held = False
             if rows_first:
-                for intake in self._intakes.values():
-                    intake.lay_next()
-            if self._clock is not None:
+                # Reading them may take long, and may fail: that is for the thread.
+                self._rows_first_then = clock_ms
+            elif self._clock is not None:
                 self._clock.advance(clock_ms)
 
     def close(self) -> None:
@@ -268,8 +285,18 @@ class Feeder:
             upto: Any = None if self._upto is None else self._upto.get(stream, {})
             if intake.lay_next(upto):
                 intake.forget(finished[stream])
+        if self._rows_first_then is not None and self._clock is not None:
+            self._clock.advance(self._rows_first_then)
+            self._rows_first_then = None
+        self._forget_marks(batch)
         if self._eager:
             self._tell_time()
+
+    def _forget_marks(self, batch: int) -> None:
+        """Remove marks that were taken long ago, now and then."""
+        if self._clock is not None and batch >= self._forgotten + _FORGET_EVERY:
+            self._forgotten = batch
+            self._clock.forget(self._taken.finished(batch).get(self._clock.label, 0))
 
     def _tell_time(self) -> None:
         if self._timekeeper is not None and self._clock is not None:

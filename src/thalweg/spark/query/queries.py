@@ -227,12 +227,17 @@ def _build(
         inbox[edge] = read(Path(folder), *edge)
         if spec.watched:
             inbox[edge] = watch_inbox(*edge, inbox[edge])
-    observed = parts_of.counting(session).observed if spec.watched else frozenset()
+    counting = parts_of.counting(session) if spec.watched else None
 
     def watch_some(operator: str, frame: DataFrame) -> DataFrame:
-        return watch(operator, frame) if operator in observed else frame
+        needed = counting is not None and operator in counting.observed
+        return watch(operator, frame) if needed else frame
 
-    built = parts_of.run(frames, inbox, watch_some, watch_broken if spec.watched else None)
+    def watch_refused(sender: str, reader: str, frame: DataFrame) -> DataFrame:
+        needed = counting is not None and reader in counting.refusing
+        return watch_broken(sender, reader, frame) if needed else frame
+
+    built = parts_of.run(frames, inbox, watch_some, watch_refused)
     # Measured with one source and three outlets: to read the rows for each outlet again is twice
     # as quick as to keep them in memory for a batch.
     parts = parts_of.of(built)

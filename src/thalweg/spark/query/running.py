@@ -73,6 +73,7 @@ class RunningQuery:
         self._beyond_repair: StreamingQuery | None = None
         # What ran before is told by then.
         self._told = last_finished(spec.checkpoint)
+        self._untold: list[Record] = []
         self._feeder = feeder
         if feeder is not None:
             feeder.start()
@@ -108,9 +109,9 @@ class RunningQuery:
         made_for = replace(spec, start=self.spec.start, clock_ms=self.spec.clock_ms)
         if self._feeder is None or not self._feeder.is_held or made_for != self.spec:
             return False
+        self.spec = spec
         # A window that was carried here may be one that has ended: time has to go first.
         self._feeder.begin_at(spec.start or {}, spec.clock_ms, rows_first=not spec.carried)
-        self.spec = spec
         return True
 
     @property
@@ -155,7 +156,7 @@ class RunningQuery:
         """What its batches did that were finished since this was last asked; see `record_of`."""
         finished = last_finished(self.spec.checkpoint)
         newest_s = None if self._feeder is None else self._feeder.newest_s
-        told = []
+        told, self._untold = self._untold, []
         for batch in progress_after(self._query, self._told):
             number = int(batch["batchId"])
             if self._told < number <= finished:
@@ -193,6 +194,8 @@ class RunningQuery:
                 while failed.isActive:
                     time.sleep(_POLL_S)
                 if self._repair.set_aside(lambda: self._stopped) and not self._stopped:
+                    # What it did is not known to the one that follows.
+                    self._untold += self.records()
                     self._query = self._repair.restart()
             except Exception:
                 # What counts is why the query failed.
@@ -239,6 +242,20 @@ class RunningQuery:
         if self._feeder is not None:
             self._feeder.close()
         self._held.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has worked on all that it was given, and no batch is under way."""
+        fed = self._feeder is None or self._feeder.is_idle_at(None)
+        return fed and batch_under_way(self.spec.checkpoint) is None
+
+    @property
+    def rows_taken(self) -> int:
+        """How many rows its last batches were given, as far as that is remembered."""
+        if self._feeder is None:
+            return 0
+        last = last_finished(self.spec.checkpoint)
+        return sum(sum(self._feeder.rows(batch).values()) for batch in range(last + 1))
 
     def _stand(self) -> Stand:
         """Where the query stands; what no batch has touched is where it was to begin."""

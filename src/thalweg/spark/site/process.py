@@ -56,6 +56,7 @@ class SiteProcess:
         self._write_lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="command")
         self._queries: dict[str, RunningQuery] = {}
+        self._untold: list[dict[str, Any]] = []
         self._queries_lock = threading.Lock()
         self._told: set[str] = set()
         self._in_repair: set[str] = set()
@@ -226,14 +227,20 @@ class SiteProcess:
                 if not told_before:
                     self._told.discard(name)
             raise
+        # What it did last is told when that is asked for next; a server may have forgotten it.
+        untold: list[dict[str, Any]] = []
+        with suppress(Exception):
+            untold = running.records()
         with self._queries_lock:
+            self._untold += untold
             self._queries.pop(name, None)
         return stand.to_dict()
 
     def _records(self) -> list[dict[str, Any]]:
         with self._queries_lock:
             running = list(self._queries.values())
-        return [record for query in running for record in query.records()]
+            untold, self._untold = self._untold, []
+        return [*untold, *(record for query in running for record in query.records())]
 
     def _status(self) -> list[dict[str, Any]]:
         with self._queries_lock:
