@@ -45,9 +45,9 @@ TARGETS_S = {
     "aels-rp-la": 5e-3,
     "cloud-only": 5e-3,
     "tcep": 20e-3,
-    OURS: 1.0,
 }
 EXPONENT_TARGET, BYTES_TARGET = 0.6, 100.0
+IMPROVE_LIMIT_S = 1.0
 PLAIN_LIMIT_S, QUICK_PLAIN_LIMIT_S = 30.0, 5.0
 
 RESOLUTION = "resolution time"
@@ -117,7 +117,7 @@ def _plan_all(name: str, cases: list[Case]) -> tuple[list[Plan], list[float]]:
 
 
 def _options(name: str) -> dict[str, Any]:
-    return {"restarts": 0, "time_limit_s": 1.0} if name == OURS else {}
+    return {"restarts": 0, "time_limit_s": IMPROVE_LIMIT_S} if name == OURS else {}
 
 
 def _size_rows(network: Network, index_bytes: int, built_s: float, indexed_s: float) -> list[Row]:
@@ -143,27 +143,31 @@ def _rows(
     at = {"strategy": name, "operators": operators, "nodes": nodes}
     large = nodes == LARGE_NODES and operators == MOST_OPERATORS
     feasible = sum(plan.feasible for plan in plans)
-    done = sum("local optimum" in plan.reasons[0].why for plan in plans)
-    optima = Row(
-        measure="local optimum reached within 1 s",
-        value=done / len(plans),
-        unit="of the runs",
-        target=1.0 if large else None,
-        at_least=True,
-        at=at,
-    )
     return [
-        *([optima] if name == OURS else []),
+        *([_optima_row(plans, at, large)] if name == OURS else []),
         Row(
             measure=RESOLUTION,
             value=median(times),
             unit="s",
-            target=TARGETS_S[name] if large else None,
+            target=TARGETS_S.get(name) if large else None,
             at=at,
             note=f"median of {len(times)}, slowest {max(times) * 1e3:.1f} ms; {feasible} feasible",
         ),
         Row(measure="candidates", value=median(plan.candidates for plan in plans), at=at),
     ]
+
+
+def _optima_row(plans: list[Plan], at: dict[str, Any], large: bool) -> Row:
+    """How many descents reached a local optimum; the plan's first reason begins with that."""
+    descents = [int(plan.reasons[0].why.split()[0]) for plan in plans]
+    return Row(
+        measure=f"local optima reached within {IMPROVE_LIMIT_S:g} s, fewest",
+        value=min(descents),
+        target=1.0 if large else None,
+        at_least=True,
+        at=at,
+        note=f"most {max(descents)}",
+    )
 
 
 def _memory_row(name: str, case: Case, operators: int, nodes: int) -> Row:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from thalweg.errors import Defects
+from thalweg.errors import Defects, InvalidInput
 from thalweg.plotting import COLOURS, require_plotting
 from thalweg.strategy import find_strategy, require_options
 
@@ -25,6 +26,8 @@ class Comparison:
     """The plans of several strategies for one application on one network."""
 
     plans: tuple[Plan, ...]
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Strategy that this problem is not for → why; it has no plan."""
 
     @property
     def best(self) -> Plan | None:
@@ -52,6 +55,7 @@ class Comparison:
                 }
                 for plan in self.plans
             ],
+            "refusals": dict(self.refusals),
         }
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -59,7 +63,7 @@ class Comparison:
         names = ["strategy", "AL [s]", "against best", "worst path [s]", "time [ms]"]
         names += ["candidates", "feasible"]
         best = self.best
-        return names, [
+        rows = [
             [
                 plan.strategy,
                 f"{plan.estimate.aggregate_latency_s:.6g}",
@@ -70,6 +74,9 @@ class Comparison:
                 "yes" if plan.feasible else f"no: {plan.violations[0]}",
             ]
             for plan in self.plans
+        ]
+        return names, rows + [
+            [name, "", "", "", "", "", f"no plan: {why}"] for name, why in self.refusals.items()
         ]
 
     @property
@@ -154,19 +161,29 @@ def compare(
         "", lambda: Problem(application=application, network=network, rates=rates)
     )
     defects.raise_if_any()
-    plans = []
+    plans: list[Plan] = []
+    refusals: dict[str, str] = {}
+    refused: list[InvalidInput] = []
     for name, strategy in chosen.items():
         own = {key: value for key, value in options.items() if _takes(name, key)}
         for part in name.split("+"):
             if not _takes(part, "time_limit_s"):
-                find_strategy(part)(problem, **{k: v for k, v in own.items() if _takes(part, k)})
-        plans.append(strategy(problem, **own))
-    return Comparison(plans=tuple(plans))
+                known = {k: v for k, v in own.items() if _takes(part, k)}
+                with suppress(InvalidInput):
+                    find_strategy(part)(problem, **known)
+        try:
+            plans.append(strategy(problem, **own))
+        except InvalidInput as error:
+            if any(defect.path in options for defect in error.defects):
+                raise
+            refusals[name] = "; ".join(str(defect) for defect in error.defects)
+            refused.append(error)
+    if refused and not plans:
+        raise refused[0]
+    return Comparison(plans=tuple(plans), refusals=refusals)
 
 
 def _takes(name: str, option: str) -> bool:
-    from thalweg.errors import InvalidInput
-
     try:
         require_options(name, {option: None})
     except InvalidInput:

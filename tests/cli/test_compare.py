@@ -11,6 +11,7 @@ import pytest
 
 import thalweg as tw
 from thalweg.files.save import save
+from thalweg.model import Node, Operator, Site, Stream, build_network
 from thalweg.scenarios import cloud_edge, random_application
 
 NAMES = ("aels", "aels-rp", "aels-rp-la", "cloud-only", "tcep", "aels-rp-la+improve")
@@ -55,6 +56,33 @@ def test_json_has_what_the_plans_say_and_options_go_to_who_takes_them(
         assert each["feasible"] == plan.feasible
         assert each["candidates"] == plan.candidates
     assert found["best"] == min(plans, key=lambda plan: plan.aggregate_latency).strategy
+
+
+def test_a_strategy_that_the_problem_is_not_for_is_told_beside_the_others(
+    thalweg: Any, tmp_path: Path
+) -> None:
+    node = Node(name="n", cpu_ips=1e9, memory_bytes=1e9)
+    edge = build_network("edge", [Site(name="e", tier="edge", nodes=(node,))], [])
+    app = tw.Application(
+        name="count",
+        operators=[
+            Operator(name="s", kind="source", rate=1.0, event_size=9.0, pin=tw.Pin(site="e")),
+            Operator(name="t", cpu_per_event=10.0),
+            Operator(name="z", kind="sink", pin=tw.Pin(site="e")),
+        ],
+        streams=[Stream(source="s", target="t"), Stream(source="t", target="z")],
+    )
+    save(app, tmp_path / "app.yaml")
+    save(edge, tmp_path / "net.yaml")
+    shown = thalweg("compare", "app.yaml", "net.yaml", "-s", "cloud-only,aels")
+    assert shown.code == 0
+    rows = {row.split()[0]: row for row in shown.out.splitlines()[2:]}
+    assert "a network with at least one cloud site" in rows["cloud-only"]
+    assert "no plan" not in rows["aels"]
+    assert thalweg("compare", "app.yaml", "net.yaml", "-s", "cloud-only").code == 2
+    options = ("--option", "time_limit_s=-1")
+    wrong = thalweg("compare", "app.yaml", "net.yaml", "-s", "aels,aels+improve", *options)
+    assert wrong.code == 2
 
 
 def test_a_plot_is_written(thalweg: Any, case: Path) -> None:
