@@ -41,19 +41,23 @@ def service_time_s(deployment: Deployment, rates: Rates, demand: Demand) -> Floa
     window fills in events / rate (nothing waits where nothing arrives), a time window hands on
     once per slide.
     """
-    columns, operator = deployment.problem.application.columns, deployment.operator
     cpu_ips = deployment.problem.network.node_cpu_available_ips[deployment.node]
     work = demand.work_per_event * demand.passes
     with np.errstate(over="ignore"):
         service_rate = np.divide(cpu_ips, work, out=np.full_like(cpu_ips, np.inf), where=work > 0)
-        fill_s = np.divide(
-            columns.window_events[operator],
-            rates.events_in,
-            out=np.zeros_like(cpu_ips),
-            where=rates.events_in > 0,
-        )
     queue_s = np.where(work > 0, mm1_sojourn_s(service_rate, rates.events_in), 0.0)
-    return queue_s + fill_s + columns.window_slide_s[operator]
+    return queue_s + window_time_s(deployment, rates)
+
+
+def window_time_s(deployment: Deployment, rates: Rates) -> Floats:
+    """The part of formula (7) that no placement changes: how long each instance's window takes."""
+    columns, operator = deployment.problem.application.columns, deployment.operator
+    events = rates.events_in
+    with np.errstate(over="ignore"):
+        fill_s = np.divide(
+            columns.window_events[operator], events, out=np.zeros_like(events), where=events > 0
+        )
+    return np.asarray(fill_s + columns.window_slide_s[operator])
 
 
 def communication_time_s(deployment: Deployment, rates: Rates) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.check import check
+from thalweg.estimate.latency import window_time_s
 from thalweg.estimate.rates import estimate_rates
 from thalweg.model.deployment import deploy
 from thalweg.model.network import Network
@@ -121,11 +122,8 @@ def _figures(plan: Plan, problem: Problem) -> dict[str, object]:
 def _window_latency_s(problem: Problem, plan: Plan) -> float:
     """What windows that fill add to the aggregate latency, wherever the operators are."""
     deployment = deploy(problem, plan.placement)
-    events = problem.application.columns.window_events[deployment.operator]
-    rate = estimate_rates(deployment).events_in
-    fill_s = np.divide(events, rate, out=np.zeros(events.size), where=rate > 0)
     through, _ = deployment.graph.path_counts
-    return float(through @ fill_s)
+    return float(through @ window_time_s(deployment, estimate_rates(deployment)))
 
 
 @lru_cache(maxsize=1)

@@ -76,10 +76,6 @@ class Search:
         born = np.flatnonzero(self.skeleton.graph.roots)
         settle_all(self._nodes, self._work, self._taken, born, self.skeleton.node[born])
 
-    def host_of(self, instance: int) -> int:
-        """The node of an instance; −1 as long as it has none."""
-        return int(self._taken.host[instance])
-
     def flows_of(self, instance: int) -> Flows:
         """What an instance exchanges with instances that have a node."""
         listed = slice(self._work.first[instance], self._work.first[instance + 1])

@@ -10,12 +10,12 @@ import numpy as np
 from thalweg.model.deployment import Deployment, deploy
 from thalweg.model.placement import Placement
 from thalweg.model.problem import Problem
+from thalweg.placement.greedy.workload import single_instances
 from thalweg.placement.local_search.figures import (
     MOVABLE,
     Figures,
     Integers,
     draw_figures,
-    single_instances,
 )
 from thalweg.placement.local_search.ways import Ways, find_ways
 

@@ -15,8 +15,8 @@ from thalweg.model.deployment import deploy
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan, Reason
 from thalweg.model.problem import Problem
+from thalweg.placement.greedy.workload import single_instances
 from thalweg.placement.local_search.board import Board, has_single_instances
-from thalweg.placement.local_search.figures import single_instances
 from thalweg.placement.local_search.search import Search, load_compiled, small_problem
 from thalweg.strategy import find_strategy, strategies
 

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from thalweg.estimate.demand import Demand, estimate_demand
+from thalweg.estimate.latency import window_time_s
 from thalweg.estimate.rates import Rates, estimate_rates
 from thalweg.estimate.response import ResponseModel, emission_bytes
-from thalweg.model.deployment import Deployment, deploy_indices
+from thalweg.model.deployment import Deployment
 from thalweg.model.graph import Floats, Index
 from thalweg.model.network import Network, Tier
 from thalweg.model.problem import Problem
@@ -83,18 +84,6 @@ class Figures(NamedTuple):
     """The ways between sites, as in `Ways`."""
 
 
-def single_instances(problem: Problem) -> Deployment:
-    """Sources where they are born, everyone else once, on a node yet to be chosen."""
-    births = problem.births
-    others = [k for k, o in enumerate(problem.application.operators) if o.kind != "source"]
-    return deploy_indices(
-        problem,
-        np.concatenate([births.operator, np.array(others, dtype=np.int32)]),
-        np.concatenate([births.node, np.zeros(len(others), dtype=np.int32)]),
-        np.concatenate([births.site, np.full(len(others), -1, dtype=np.int32)]),
-    )
-
-
 def draw_figures(problem: Problem, skeleton: Deployment, ways: Ways) -> Figures:
     """The figures of a problem; `skeleton` is of `single_instances`."""
     rates = estimate_rates(skeleton)
@@ -160,12 +149,7 @@ def _incidence(skeleton: Deployment) -> tuple[Integers, Integers]:
 
 def _filling_s(skeleton: Deployment, rates: Rates, paths: Floats) -> float:
     """Paths × the time that windows take to fill."""
-    columns, operator = skeleton.problem.application.columns, skeleton.operator
-    events = rates.events_in
-    fill_s = np.divide(
-        columns.window_events[operator], events, out=np.zeros(events.size), where=events > 0
-    )
-    waiting_s = fill_s + columns.window_slide_s[operator]
+    waiting_s = window_time_s(skeleton, rates)
     return float(paths[waiting_s > 0] @ waiting_s[waiting_s > 0])
 
 
