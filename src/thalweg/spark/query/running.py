@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -194,8 +194,9 @@ class RunningQuery:
                 while failed.isActive:
                     time.sleep(_POLL_S)
                 if self._repair.set_aside(lambda: self._stopped) and not self._stopped:
-                    # What it did is not known to the one that follows.
-                    self._untold += self.records()
+                    # What it did is not known to the one that follows; that it goes on counts more.
+                    with suppress(Exception):
+                        self._untold += self.records()
                     self._query = self._repair.restart()
             except Exception:
                 # What counts is why the query failed.
