@@ -7,6 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from thalweg.spark.deployment import runtime
 from thalweg.spark.deployment.runtime import SparkRuntime, largest_cut
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.query.spec import QuerySpec
@@ -25,8 +28,8 @@ class PlayedSite:
         self.rehearsed: list[QuerySpec] = []
         self.asked = threading.Event()
 
-    def rehearse(self, query: QuerySpec, rows_from: Path, patience_s: float) -> None:
-        assert rows_from == query.log.parents[2] / "log"
+    def rehearse(self, query: QuerySpec, rows_from: Path | None, patience_s: float) -> None:
+        assert rows_from == (None if runtime.is_busy() else query.log.parents[2] / "log")
         assert patience_s > 0
         self.rehearsed.append(query)
         self.asked.set()
@@ -50,28 +53,30 @@ def play(folder: Path, rehearsed: tuple[str, ...]) -> tuple[SparkRuntime, Played
     return made(sites, coordinator, rehearsed), sites
 
 
+@pytest.mark.parametrize("busy", [False, True])
 def test_a_site_rehearses_once_in_a_folder_of_its_own_and_again_after_a_restart(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: bool
 ) -> None:
-    runtime, sites = play(tmp_path, LARGE)
-    runtime.go_to({"fog-1": SMALL, "fog-2": LARGE[::-1]})
-    runtime.go_to({"fog-1": ()})
+    monkeypatch.setattr(runtime, "is_busy", lambda: busy)
+    made, sites = play(tmp_path, LARGE)
+    made.go_to({"fog-1": SMALL, "fog-2": LARGE[::-1]})
+    made.go_to({"fog-1": ()})
     assert sites["fog-1"].asked.wait(10)
     (query,) = sites["fog-1"].rehearsed
     assert (query.cut, query.role, query.site) == (LARGE, "fog", "fog-1")
     assert {query.log.parent, query.checkpoint.parent} == {tmp_path / "rehearsals" / "fog-1"}
     # What it would rehearse runs there; and the cloud always runs everything.
     assert not sites["fog-2"].rehearsed
-    runtime.restart("fog-1")
+    made.restart("fog-1")
     assert sites["fog-1"].asked.wait(10)
-    runtime.restart("cloud")
+    made.restart("cloud")
     assert len(sites["fog-1"].rehearsed) == 2
     assert not sites["cloud"].rehearsed
 
 
 def test_without_operators_nothing_is_rehearsed(tmp_path: Path) -> None:
-    runtime, sites = play(tmp_path, ())
-    runtime.go_to({"fog-1": SMALL})
+    made, sites = play(tmp_path, ())
+    made.go_to({"fog-1": SMALL})
     assert not sites["fog-1"].rehearsed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -60,6 +61,11 @@ class Runtime(Protocol):
         ...
 
 
+def is_busy() -> bool:
+    """Whether more is to be done on this machine than it has cores for."""
+    return os.getloadavg()[0] > (os.cpu_count() or 1)
+
+
 class SparkRuntime:
     """The runtime on Spark."""
 
@@ -113,7 +119,9 @@ class SparkRuntime:
         def rehearse() -> None:
             # It is a favour to later moves; whatever is wrong with the site is told elsewhere.
             with suppress(ThalwegError):
-                self._sites[site].rehearse(query, log, _REHEARSAL_PATIENCE_S)
+                # On a machine that is busy, rows would keep the real ones waiting.
+                rows_from = None if is_busy() else log
+                self._sites[site].rehearse(query, rows_from, _REHEARSAL_PATIENCE_S)
 
         if set(self.cuts[site]) != set(self._rehearsed):
             threading.Thread(target=rehearse, daemon=True, name=f"rehearsal of {site}").start()

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MOST_SEGMENTS = 100
-_MOST_ROWS = 20_000
+_MOST_ROWS = 5_000
 _POLL_S = 0.2
 # Without a batch for so long, there is none to come.
-_IDLE_S = 1.5
+_IDLE_S = 0.6
 _WORK_S = 30.0
 
 
