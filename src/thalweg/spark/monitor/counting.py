@@ -66,6 +66,7 @@ class Counting:
         each stream.
         """
         observed, broken = output_counts(progress), broken_counts(progress)
+        watched = self.observed
         carried, told = inbox_counts(progress), _by_sender(published)
         rows = {name: taken.get(stream, 0) for name, stream in self.sources.items()}
         rows_in: dict[str, int] = {}
@@ -81,7 +82,7 @@ class Counting:
                 refused = sum(broken.get(edge, 0) for edge in edges)
                 # Never below nothing, should a batch have failed between two counts.
                 rows[name] = max(0, rows_in[name] - refused)
-            elif name in self.observed:
+            elif name in watched:
                 rows[name] = observed.get(name, 0)
         return RowCounts(
             rows=rows,

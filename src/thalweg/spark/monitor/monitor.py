@@ -247,7 +247,9 @@ class _Look:
     def _rates(self, chain: BatchChain, key: str, weighted: list[Weighted]) -> dict[str, float]:
         """The rates of a chain; 0 of every name that it knows and that does not count any more."""
         zeros = {str(name): 0.0 for record in chain for name in record[key]}
-        return zeros | (chain.rates(key, self._window_s, self._sources) if weighted else {})
+        if not weighted:
+            return zeros
+        return zeros | chain.rates(key, weighted, self._window_s, self._sources)
 
     def _newest(self, key: str) -> dict[str, float]:
         """The value of the last batch of each site, where there is one."""

@@ -69,12 +69,15 @@ class BatchChain:
                 found.append((share / span_s, record))
         return found
 
-    def rates(self, key: str, window_s: float, steady: Collection[str] = ()) -> dict[str, float]:
+    def rates(
+        self, key: str, weighted: Iterable[Weighted], window_s: float, steady: Collection[str] = ()
+    ) -> dict[str, float]:
         """How much per second the records have under this key, by name, in such a window.
 
-        What is `steady` does not come in bursts, whatever it looks like.
+        `weighted` is what `weigh` gives for it. What is `steady` does not come in bursts, whatever
+        it looks like.
         """
-        found = sum_by_name(self.weigh(window_s), key)
+        found = sum_by_name(weighted, key)
         for name in found.keys() - set(steady):
             rate = self._burst_rate(key, name, window_s)
             found[name] = found[name] if rate is None else rate

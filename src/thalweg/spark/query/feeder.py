@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from thalweg.errors import ThalwegError
 from thalweg.spark.log.plan import parse_offset
+from thalweg.spark.pipeline.kinds import CLOCK
 from thalweg.spark.query.checkpoint import (
     Offsets,
     Stand,
@@ -49,17 +50,20 @@ class TakenLots:
         There may be fewer rows, however, if some have been set aside.
         """
         known = (self._records / str(batch)).exists()
-        recorded = self.finished(batch) if known else {}
-        lots, rows = {}, {}
+        lots = self.finished(batch) if known else {}
+        rows = {}
         before = self.finished(batch - 1)
         sources = self._checkpoint / "sources"
         for source in sources.iterdir() if sources.is_dir() else ():
             folder, lot = _last_taken(source)
-            name = "" if folder is None else folder.parent.name
-            if folder is None or (known and name not in recorded):
+            if folder is None:
                 continue
-            lots[name] = recorded[name] if known else lot
-            rows[name] = _count_rows(folder, before.get(name, -1) + 1, lots[name])
+            name = folder.parent.name
+            if not known:
+                lots[name] = lot
+            # Marks of the clock are no rows.
+            if name in lots and name != CLOCK:
+                rows[name] = _count_rows(folder, before.get(name, -1) + 1, lots[name])
         self._records.mkdir(exist_ok=True)
         draft = self._records / f".{batch}"
         draft.write_text(json.dumps({"lots": lots, "rows": rows}))
