@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         TimeWindow,
         Workload,
     )
+    from thalweg.simulate.run import simulate
 
 __version__ = "0.1.0"
 
@@ -62,6 +63,7 @@ __all__ = [
     "plan",
     "save",
     "scenarios",
+    "simulate",
     "strategies",
     "strategy",
 ]
@@ -81,8 +83,8 @@ _ON_DEMAND = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'thalweg' has no attribute {name!r}")
-    if name == "scenarios":
-        return import_module("thalweg.scenarios")
+    if name in ("scenarios", "simulate"):  # The second one can be called.
+        return import_module(f"thalweg.{name}")
     return getattr(import_module(_ON_DEMAND.get(name, "thalweg.model")), name)
 
 

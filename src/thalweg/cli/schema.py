@@ -17,6 +17,7 @@ class Kind(StrEnum):
     NETWORK = "network"
     PLAN = "plan"
     WORKLOAD = "workload"
+    CHANGES = "changes"
 
 
 def schema(

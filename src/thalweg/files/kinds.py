@@ -1,4 +1,4 @@
-"""What a file is about: an application, a network, a plan or a workload."""
+"""What a file is about: an application, a network, a plan, a workload or changes."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from typing import Literal
 from thalweg.errors import Defect, InvalidInput
 from thalweg.files.fields import FORMAT_VERSION
 
-Kind = Literal["application", "network", "plan", "workload"]
+Kind = Literal["application", "network", "plan", "workload", "changes"]
 
 _SIGNS: dict[Kind, tuple[str, ...]] = {
     "application": ("operators", "streams"),
     "network": ("sites", "links", "mesh", "coordinates"),
     "plan": ("placement", "strategy", "estimate"),
     "workload": ("steps",),
+    "changes": ("changes",),
 }
 _NOUNS: dict[Kind, str] = {
     "application": "an application",
     "network": "a network",
     "plan": "a plan",
     "workload": "a workload",
+    "changes": "a list of changes",
 }
+# Changes name other files, so they are read only where somebody asks for changes.
+_TOLD_APART: tuple[Kind, ...] = ("application", "network", "plan", "workload")
 _EXAMPLE_HINT = '"thalweg init FOLDER" writes examples'
+_CHANGES_HINT = "this is a list of changes, which only load_changes reads"
 
 
 def find_kind(data: object) -> Kind:
@@ -31,8 +36,8 @@ def find_kind(data: object) -> Kind:
     >>> find_kind({"thalweg": 1, "network": "city", "sites": []})
     'network'
     """
-    fields = _readable(data, _any_of(_NOUNS.values()))
-    best = max(_SIGNS, key=lambda kind: len(_signs_in(fields, kind)))
+    fields = _readable(data, _any_of(_NOUNS[kind] for kind in _TOLD_APART))
+    best = max(_TOLD_APART, key=lambda kind: len(_signs_in(fields, kind)))
     if _signs_in(fields, best):
         return best
     if "application" in fields and "network" in fields:
@@ -41,9 +46,10 @@ def find_kind(data: object) -> Kind:
     for kind in names:
         if kind in fields:
             return kind
-    known = (f"{_NOUNS[kind]} ({', '.join(_SIGNS[kind][:2])})" for kind in _SIGNS)
+    known = (f"{_NOUNS[kind]} ({', '.join(_SIGNS[kind][:2])})" for kind in _TOLD_APART)
     rule = _any_of(known)
-    raise InvalidInput([Defect(path="", value=data, rule=rule, hint=_EXAMPLE_HINT)])
+    hint = _CHANGES_HINT if _signs_in(fields, "changes") else _EXAMPLE_HINT
+    raise InvalidInput([Defect(path="", value=data, rule=rule, hint=hint)])
 
 
 def require_kind(data: object, wanted: Kind) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from thalweg.errors import Defect, InvalidInput
 from thalweg.model import Application, Network, Plan, Workload
+
+if TYPE_CHECKING:
+    from thalweg.model.changes import Change
 
 Loaded = TypeVar("Loaded")
 
@@ -63,6 +67,18 @@ def load_workload(path: str | os.PathLike[str]) -> Workload:
     from thalweg.files.workload_reader import read_workload
 
     return _load(path, read_workload)
+
+
+def load_changes(path: str | os.PathLike[str]) -> tuple[Change, ...]:
+    """What changes during a run, from a `.yaml`, `.yml` or `.json` file and the plans beside it.
+
+    Raises:
+        InvalidInput: with every rule that the files break, by file, line and path.
+    """
+    from thalweg.files.changes_reader import read_changes
+
+    folder = Path(os.fspath(path)).parent
+    return _load(path, partial(read_changes, folder=folder, load_plan=load_plan))
 
 
 def load_any(path: str | os.PathLike[str]) -> Application | Network | Plan | Workload:
@@ -134,18 +150,21 @@ def _read(
         return read(data)
     except InvalidInput as error:
         found = error
-    raise InvalidInput(_in_order(found.in_file(file, line_of).defects)) from None
+    raise InvalidInput(_in_order(found.in_file(file, line_of).defects, file)) from None
 
 
-def _in_order(defects: tuple[Defect, ...]) -> list[Defect]:
-    """The defects from the top of the file to its end, and no more of them than anyone reads."""
+def _in_order(defects: tuple[Defect, ...], file: str) -> list[Defect]:
+    """The defects from the top of the file to its end, and no more of them than anyone reads.
+
+    Those of files that it names come after its own.
+    """
     from thalweg.files.outline import MOST_DEFECTS
 
-    ordered = sorted(defects, key=lambda defect: defect.line or 0)
+    ordered = sorted(defects, key=lambda d: (d.file != file, d.file, d.line or 0))
     if len(ordered) <= MOST_DEFECTS:
         return ordered
     more = Defect(
-        file=defects[0].file,
+        file=file,
         path="",
         value=f"more than {MOST_DEFECTS} problems",
         rule="a file without them",

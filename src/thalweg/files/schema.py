@@ -9,11 +9,13 @@ from thalweg.errors import Defect, InvalidInput, nearest
 if TYPE_CHECKING:
     from thalweg.files.validation import Entry
 
-_KINDS = ("application", "network", "plan", "workload")
+_KINDS = ("application", "network", "plan", "workload", "changes")
 
 
-def json_schema(kind: Literal["application", "network", "plan", "workload"]) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of an application, network, plan or workload.
+def json_schema(
+    kind: Literal["application", "network", "plan", "workload", "changes"],
+) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of an application, network, plan, workload or changes.
 
     Loading knows more rules than a schema can say: names that lead nowhere, cycles, sites that no
     link reaches.
@@ -44,5 +46,9 @@ def _document(kind: str) -> type[Entry]:
         from thalweg.files.workload_document import WorkloadDocument
 
         return WorkloadDocument
-    rule, hint = "application, network, plan or workload", nearest(str(kind), _KINDS)
+    if kind == "changes":
+        from thalweg.files.changes_document import ChangesDocument
+
+        return ChangesDocument
+    rule, hint = "application, network, plan, workload or changes", nearest(str(kind), _KINDS)
     raise InvalidInput([Defect(path="kind", value=kind, rule=rule, hint=hint)])

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from thalweg.compiling import kernel, part
 from thalweg.placement.compiled.choosing import halve, search_pool
-from thalweg.placement.compiled.kernel import kernel, part
 from thalweg.placement.compiled.pools import (
     ANYWHERE,
     IN_TIER,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from thalweg.placement.compiled.kernel import kernel, part
+from thalweg.compiling import kernel, part
 from thalweg.placement.compiled.pools import (
     OUTSIDE,
     ROOM_FOR_ALL,

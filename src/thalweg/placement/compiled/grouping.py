@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from thalweg.placement.compiled.kernel import kernel, part
+from thalweg.compiling import kernel, part
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int32]

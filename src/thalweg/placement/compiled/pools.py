@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thalweg.placement.compiled.kernel import leaf
+from thalweg.compiling import leaf
 from thalweg.placement.compiled.room import Floats, Index, Longs
 
 Bytes = npt.NDArray[np.int8]

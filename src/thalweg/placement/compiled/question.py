@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg.placement.compiled.kernel import leaf, part
+from thalweg.compiling import leaf, part
 from thalweg.placement.compiled.room import (
     Flags,
     Floats,

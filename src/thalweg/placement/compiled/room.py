@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thalweg.placement.compiled.kernel import kernel, leaf, part
+from thalweg.compiling import kernel, leaf, part
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int32]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from thalweg.placement.compiled.kernel import leaf, part
+from thalweg.compiling import leaf, part
 from thalweg.placement.compiled.pools import NO_ROOM, ROOM_FOR_ALL, Groups
 from thalweg.placement.compiled.question import Question, Rows, added_s, has_lan, has_room
 from thalweg.placement.compiled.room import Index, Nodes, Taken, slot_of

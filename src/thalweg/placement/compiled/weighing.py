@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from thalweg.placement.compiled.kernel import part
+from thalweg.compiling import part
 from thalweg.placement.compiled.pools import (
     LAST,
     NO_ROOM,

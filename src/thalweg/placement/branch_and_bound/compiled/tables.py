@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from thalweg.compiling import kernel, part
 from thalweg.model.graph import Floats
-from thalweg.placement.compiled.kernel import kernel, part
 from thalweg.placement.local_search.compiled.costs import service_s, transfer_s, way_between
 from thalweg.placement.local_search.figures import (
     EDGE_PATHS,

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg.compiling import kernel, part
 from thalweg.model.graph import Floats
 from thalweg.placement.branch_and_bound.compiled.tables import own_costs
-from thalweg.placement.compiled.kernel import kernel, part
 from thalweg.placement.local_search.compiled.state import (
     ALLOWANCE,
     COUNT,

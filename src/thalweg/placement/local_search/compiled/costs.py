@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 
+from thalweg.compiling import part
 from thalweg.estimate.compiled.queueing import stable_dm1_sojourn_s
 from thalweg.model.graph import Floats, Index
 from thalweg.model.network import Tier
-from thalweg.placement.compiled.kernel import part
 from thalweg.placement.local_search.figures import (
     BORN,
     BPS,

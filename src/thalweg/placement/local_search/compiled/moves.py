@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from thalweg.compiling import kernel, part
 from thalweg.model.graph import Floats, Index
-from thalweg.placement.compiled.kernel import kernel, part
 from thalweg.placement.local_search.compiled.costs import (
     may_run_in,
     service_s,

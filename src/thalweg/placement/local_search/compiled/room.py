@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from thalweg.placement.compiled.kernel import part
+from thalweg.compiling import part
 from thalweg.placement.local_search.compiled.state import (
     ALLOWANCE,
     BOUNDARY,

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg.compiling import kernel, part
 from thalweg.estimate.constraints import ROUNDING
 from thalweg.model.graph import Floats
-from thalweg.placement.compiled.kernel import kernel, part
 from thalweg.placement.local_search.compiled.costs import (
     may_run_in,
     response_s,

@@ -1,0 +1,1 @@
+"""The loops of the simulator, compiled: no Python between two events."""

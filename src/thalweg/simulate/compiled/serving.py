@@ -1,0 +1,242 @@
+"""One queue: events in the order in which they arrive, each by the Lindley recursion."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.compiling import kernel
+from thalweg.simulate.compiled.draws import factor, uniform
+from thalweg.simulate.compiled.recording import bin_of, count_before
+
+Floats = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
+
+# Places in the row of figures of a station.
+SERVED, BUSY_S, WAITED_S, STAYED_S, AREA_S, BYTES, WORK_S = range(7)
+FIGURES = 7
+
+
+@kernel
+def serve(
+    time: Floats,
+    later_s: float,
+    token: Index,
+    sizes: Floats,
+    fixed_s: float,
+    per_byte_s: float,
+    kind: int,
+    values: Floats,
+    key: np.uint64,
+    first: int,
+    free_s: float,
+    until_s: float,
+    warm_s: float,
+    end_s: float,
+    figures: Floats,
+    histogram: Counts,
+    edges: Floats,
+    departed: Counts,
+    left: Floats,
+) -> tuple[int, float]:
+    """Serve events first come, first served, as long as service begins before a time.
+
+    An event of a token takes `fixed_s + per_byte_s · sizes[token]` in the mean; `left` gets the
+    times of departure. Figures are of events that arrive after the warm-up, but busy time and the
+    area under the number of events there are of the time from its end to the end of the run. Gives
+    how many were served, and when the server is free.
+    """
+    served = 0
+    count = time.size
+    waited_s, stayed_s, busy_s, area_s, carried = 0.0, 0.0, 0.0, 0.0, 0.0
+    # All of a piece lies within the time that counts, but for the first and the last ones.
+    if count and time[0] + later_s >= warm_s and until_s < end_s:
+        served = count
+        mean_s = fixed_s
+        for i in range(count):
+            arrival = time[i] + later_s
+            begin = arrival if arrival > free_s else free_s
+            if begin >= until_s:
+                served = i
+                break
+            if per_byte_s > 0.0:
+                size = sizes[token[i]]
+                mean_s = fixed_s + per_byte_s * size
+                carried += size
+            work_s = mean_s * factor(kind, key, first + i, values)
+            free_s = begin + work_s
+            left[i] = free_s
+            busy_s += work_s
+        # In a loop of its own: two short loops are faster than a long one.
+        for i in range(served):
+            stay_s = left[i] - (time[i] + later_s)
+            stayed_s += stay_s
+            histogram[bin_of(stay_s)] += 1
+        figures[SERVED] += served
+        figures[WORK_S] += busy_s
+        waited_s = stayed_s - busy_s
+        # Only the last one can still be there at the end of the run.
+        beyond_s = max(free_s - end_s, 0.0) if served else 0.0
+        area_s = stayed_s - beyond_s
+        busy_s -= beyond_s
+    else:
+        for i in range(count):
+            arrival = time[i] + later_s
+            begin = arrival if arrival > free_s else free_s
+            if begin >= until_s:
+                break
+            size = sizes[token[i]]
+            work_s = (fixed_s + per_byte_s * size) * factor(kind, key, first + i, values)
+            free_s = begin + work_s
+            left[i] = free_s
+            served += 1
+            high = min(free_s, end_s)
+            busy_s += max(high - max(begin, warm_s), 0.0)
+            area_s += max(high - max(arrival, warm_s), 0.0)
+            if arrival >= warm_s:
+                stay_s = free_s - arrival
+                figures[SERVED] += 1.0
+                figures[WORK_S] += work_s
+                waited_s += begin - arrival
+                stayed_s += stay_s
+                carried += size
+                histogram[bin_of(stay_s)] += 1
+    figures[BUSY_S] += busy_s
+    figures[WAITED_S] += waited_s
+    figures[STAYED_S] += stayed_s
+    figures[AREA_S] += area_s
+    figures[BYTES] += carried
+    count_before(left, 0.0, served, edges, departed)
+    return served, free_s
+
+
+@kernel
+def count_arrivals(time: Floats, later_s: float, edges: Floats, arrived: Counts) -> None:
+    """Add to each edge how many of these rising times are before it."""
+    count_before(time, later_s, time.size, edges, arrived)
+
+
+@kernel
+def choose_part(
+    key: np.uint64, first: int, count: int, share: float, even: bool, chosen: Index
+) -> int:
+    """Which of so many events get through, `share` of them: at random, or every so many-th.
+
+    Above 1 an event is there more than once. Gives how many get through.
+    """
+    whole = np.int64(share)
+    rest = share - whole
+    found = 0
+    for i in range(count):
+        if even:
+            # By the number of the event, so that it does not matter in which pieces they come.
+            copies = np.int64((first + i + 1) * share + 1e-9) - np.int64((first + i) * share + 1e-9)
+        else:
+            copies = whole + np.int64(uniform(key, first + i) < rest)
+        if copies == 1:
+            chosen[found] = i
+            found += 1
+        else:
+            for _ in range(copies):
+                chosen[found] = i
+                found += 1
+    return found
+
+
+@kernel
+def choose_between(
+    key: np.uint64, first: int, count: int, low: float, high: float, chosen: Index
+) -> int:
+    """Which of so many events have a draw from `low` up to `high`; gives how many."""
+    found = 0
+    for i in range(count):
+        draw = uniform(key, first + i)
+        chosen[found] = i
+        found += int((draw >= low) & (draw < high))
+    return found
+
+
+@kernel
+def sort_by_lane(
+    token: Index,
+    stream_of: Index,
+    lane_of: Index,
+    by_token: bool,
+    chosen: Index,
+    first: Counts,
+) -> None:
+    """The numbers of events by the lane that they take, in order within each.
+
+    Those of lane k are chosen[first[k]] … chosen[first[k + 1] − 1].
+    """
+    lanes = first.size - 1
+    count = token.size
+    for i in range(count):
+        lane = lane_of[token[i]] if by_token else lane_of[stream_of[token[i]]]
+        first[lane + 1] += 1
+    for k in range(lanes):
+        first[k + 1] += first[k]
+    place = first[:-1].copy()
+    for i in range(count):
+        lane = lane_of[token[i]] if by_token else lane_of[stream_of[token[i]]]
+        chosen[place[lane]] = i
+        place[lane] += 1
+
+
+@kernel
+def weigh(
+    time: Floats, later_s: float, token: Index, sizes: Floats, warm_s: float, end_s: float
+) -> tuple[int, float]:
+    """How many of these events leave within the time that counts, and their bytes."""
+    count, carried = 0, 0.0
+    for i in range(time.size):
+        now = time[i] + later_s
+        if now >= end_s:
+            break
+        if now >= warm_s:
+            count += 1
+            carried += sizes[token[i]]
+    return count, carried
+
+
+@kernel
+def hand_on_by_slide(left: Floats, slide_s: float, handed: Floats) -> None:
+    """The end of the slide in which each event is done."""
+    for i in range(left.size):
+        number = np.floor(left[i] / slide_s) + 1.0
+        # Rounding: the first multiple that is later, whatever the quotient says.
+        while (number - 1.0) * slide_s > left[i]:
+            number -= 1.0
+        while number * slide_s <= left[i]:
+            number += 1.0
+        handed[i] = number * slide_s
+
+
+@kernel
+def add_up_groups(
+    token: Index, first: Counts, fixed_s: float, per_byte_s: float, sizes: Floats
+) -> Floats:
+    """The work of events first[k] … first[k + 1] − 1 together, for each k, added one by one."""
+    work_s = np.zeros(first.size - 1)
+    for k in range(work_s.size):
+        for i in range(first[k], first[k + 1]):
+            work_s[k] += fixed_s + per_byte_s * sizes[token[i]]
+    return work_s
+
+
+@kernel
+def add_up_slides(past: Floats, own: Floats, whole: int, rest: float) -> Floats:
+    """The work of windows that cover their own slide and those before: so many, and a part of one.
+
+    `past` is the work of earlier slides, the newest last.
+    """
+    found = np.zeros(own.size)
+    line = np.concatenate((past, own))
+    for k in range(own.size):
+        place = past.size + k
+        for back in range(whole):
+            found[k] += line[place - back]
+        if rest > 0.0:
+            found[k] += rest * line[place - whole]
+    return found

@@ -1,0 +1,108 @@
+"""A strategy in the loop: at every interval it sees what a monitor would see, not the future."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from thalweg.adapt.observation import Observation
+from thalweg.adapt.trigger import Trigger, TriggerState, decide
+from thalweg.errors import Defects
+from thalweg.estimate.evaluate import make_plan
+from thalweg.model.changes import PlanChange
+from thalweg.model.problem import Problem
+from thalweg.planning import plan as find_plan
+from thalweg.strategy import find_strategy, require_options
+
+if TYPE_CHECKING:
+    from thalweg.simulate.session import Session
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """Watches the first application and adapts it.
+
+    Every `interval_s` the events born since the last look are counted; what runs is evaluated at
+    these rates, and where the trigger says so, the strategy plans at them.
+    """
+
+    strategy: str = "atsoo"
+    interval_s: float = 10.0
+    trigger: Trigger = field(default_factory=Trigger)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        defects = Defects()
+        good = isfinite(self.interval_s) and self.interval_s > 0
+        defects.require(good, "interval_s", self.interval_s, "a duration > 0 s")
+        defects.raise_if_any()
+
+    def require(self, defects: Defects) -> None:
+        """Remember a strategy or options that do not exist."""
+        if defects.attempt("control", lambda: find_strategy(self.strategy)) is not None:
+            defects.attempt("control", lambda: require_options(self.strategy, dict(self.options)))
+
+    def begin(self, session: Session) -> Callable[[Session], PlanChange | None]:
+        """What looks at a session again and again."""
+        watcher = _Watcher(self, session)
+        session.decisions = watcher.decisions
+        return watcher.look
+
+
+class _Watcher:
+    """Remembers what it has seen."""
+
+    def __init__(self, control: Control, session: Session) -> None:
+        self._control = control
+        self._state = TriggerState()
+        self._born = [spring.born for spring in session.engine.springs]
+        self._seen_s = 0.0
+        self.decisions: list[dict[str, Any]] = []
+
+    def look(self, session: Session) -> PlanChange | None:
+        now_s = session.engine.now_s
+        program = session.programs[0]
+        problem, net = program.problem, program.problem.network
+        born = [spring.born for spring in session.engine.springs]
+        seconds = now_s - self._seen_s
+        names = problem.application.operators
+        births = problem.births
+        # The springs of the first application come first, in the order of its births.
+        rates = {
+            (names[o].name, net.site_names[s]): (born[k] - self._born[k]) / seconds
+            for k, (o, s) in enumerate(
+                zip(births.operator.tolist(), births.site.tolist(), strict=True)
+            )
+        }
+        self._born, self._seen_s = born, now_s
+        posed = Problem(application=problem.application, network=net, rates=rates)
+        name = self._control.strategy
+        running = make_plan(posed, program.placement, strategy=name, objective_name="usage")
+        seen = Observation.of(
+            running, now_s, problem.application.limits, inputs=posed.births.rate.tolist()
+        )
+        decision, self._state = decide(self._control.trigger, self._state, seen, None)
+        change = None
+        if decision.adapt:
+            plan = find_plan(
+                problem.application,
+                net,
+                name,
+                rates=rates,
+                current=program.placement,
+                **self._control.options,
+            )
+            if plan.placement != program.placement:
+                change = PlanChange(at_s=now_s, plan=plan, application=problem.application.name)
+        self.decisions.append(
+            {
+                "at_s": now_s,
+                "adapted": decision.adapt,
+                "changed": change is not None,
+                "reason": decision.reason,
+                "rate_seen": sum(rates.values()),
+            }
+        )
+        return change
