@@ -40,9 +40,10 @@ OURS = "thalweg"
 PYTHON = "Python between calls"
 PARTS = {
     ("births.py", "bear"): "births",
-    ("serving.py", "merge"): "merging",
-    ("events.py", "_merge_two"): "merging",
-    ("events.py", "_sort"): "merging",
+    ("ordering.py", "merge"): "merging",
+    ("ordering.py", "sort_in_buckets"): "merging",
+    ("ordering.py", "gather"): "merging",
+    ("ordering.py", "gather_tokens"): "merging",
     ("events.py", "concatenate"): "merging",
     ("serving.py", "serve"): "serving",
     ("serving.py", "weigh"): "routing and recording",

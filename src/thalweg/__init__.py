@@ -18,7 +18,13 @@ from thalweg.strategy import strategies, strategy
 if TYPE_CHECKING:
     from thalweg import scenarios
     from thalweg.comparison import compare
-    from thalweg.files.load import load_application, load_network, load_plan, load_workload
+    from thalweg.files.load import (
+        load_application,
+        load_changes,
+        load_network,
+        load_plan,
+        load_workload,
+    )
     from thalweg.files.save import save
     from thalweg.files.schema import json_schema
     from thalweg.model import (
@@ -57,6 +63,7 @@ __all__ = [
     "compare",
     "json_schema",
     "load_application",
+    "load_changes",
     "load_network",
     "load_plan",
     "load_workload",
@@ -73,6 +80,7 @@ _ON_DEMAND = {
     "compare": "thalweg.comparison",
     "json_schema": "thalweg.files.schema",
     "load_application": "thalweg.files.load",
+    "load_changes": "thalweg.files.load",
     "load_network": "thalweg.files.load",
     "load_plan": "thalweg.files.load",
     "load_workload": "thalweg.files.load",

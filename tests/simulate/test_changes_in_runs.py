@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from generators.problems import random_placement, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generators.problems import random_placement, random_problem
 from thalweg.model.changes import PlanChange, RateChange, SpeedChange
-from thalweg.simulate.building import Condition, build_layout, number_programs
+from thalweg.simulate.building import number_programs
 from thalweg.simulate.figures import tell
 from thalweg.simulate.physics import placement_physics, scheduling_physics
-from thalweg.simulate.run import simulate
 from thalweg.simulate.seeds import Seeds
 from thalweg.simulate.session import Session, Setting
 from thalweg.simulate.simulation import _is_conserved
@@ -30,9 +29,11 @@ def random_changes(rng, problem):
         if sort == "plan":
             changes.append(PlanChange(at_s=at_s, plan=random_placement(rng, problem)))
         elif sort == "rates":
-            births = problem.births
+            births, names = problem.births, problem.application.operators
             rates = {
-                (problem.application.operators[o].name, net.site_names[s]): float(rng.uniform(0, 200))
+                (problem.application.operators[o].name, net.site_names[s]): float(
+                    rng.uniform(0, 200)
+                )
                 for o, s in zip(births.operator.tolist(), births.site.tolist(), strict=True)
                 if rng.random() < 0.5
             }

@@ -28,6 +28,7 @@ from thalweg.cli.rollback import rollback
 from thalweg.cli.run import run as run_pipeline
 from thalweg.cli.schedule import schedule
 from thalweg.cli.schema import schema
+from thalweg.cli.simulate import simulate
 from thalweg.cli.status import status
 from thalweg.cli.stop import stop
 from thalweg.cli.strategies import strategies
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.callback()(show_version)
 for verb in (demo, init, validate, plan, schedule, explain, diff, strategies, schema, coordinates):
     app.command()(verb)
+app.command()(simulate)
 app.command()(compare)
 app.command()(profile)
 app.command("run")(run_pipeline)

@@ -81,6 +81,9 @@ def _draw_queues(panel: Axes, found: Simulation) -> None:
         panel.axvline(segment["begin_s"], color="0.5", lw=0.8, ls="--")
     panel.axvspan(0, found.warm_up_s, color="0.9", label="warm-up")
     panel.set_xlim(0, found.seconds)
+    # A window holds thousands, a link a few: both are to be seen.
+    panel.set_yscale("symlog", linthresh=10)
+    panel.set_ylim(bottom=0)
     panel.set_xlabel("time [s]")
     panel.set_ylabel("events there")
     panel.set_title("longest queues" + (" (first run)" if found.replications > 1 else ""))

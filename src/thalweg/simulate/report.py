@@ -90,6 +90,28 @@ def warnings(found: Simulation) -> list[str]:
     return lines
 
 
+def point_titles() -> list[str]:
+    """Names of the columns of `point_row`."""
+    return ["events", "rate", "latency", "p95", "p99", "busiest", "queued at the end", "unstable"]
+
+
+def point_row(found: Simulation) -> list[str]:
+    """A simulation as one row of a table of several."""
+    row = found.rows("applications")[0]
+    stations = [*found.rows("operators"), *found.rows("links")]
+    busiest = max(stations, key=lambda each: each["utilisation"])
+    return [
+        f"{row['events']:,.0f}",
+        f"{row['throughput_per_s']:,.1f}/s",
+        _with_ci(row, "latency_s"),
+        _show(row["latency_p95_s"], DURATION),
+        _show(row["latency_p99_s"], DURATION),
+        f"{busiest['name']} {busiest['utilisation']:.1%}",
+        f"{found.totals['queued'] / found.replications:,.0f}",
+        ", ".join(each["name"] for each in found.unstable[:3]),
+    ]
+
+
 def _latency(found: Simulation) -> Table:
     rows = [
         [

@@ -99,12 +99,19 @@ def simulate(
     experiment = prepare(
         application, network, plan, seconds=seconds, seed=seed, replications=replications, **options
     )
+    return run_all(experiment, on_progress)
+
+
+def run_all(
+    experiment: Experiment, on_progress: Callable[[float], None] | None = None
+) -> Simulation:
+    """All runs of an experiment, one after the other."""
     started = perf_counter()
     runs = []
-    for number in range(replications):
+    for number in range(experiment.replications):
         told = None
         if on_progress is not None:
-            told = partial(_tell_progress, on_progress, number, replications, float(seconds))
+            told = partial(_tell_progress, on_progress, number, experiment)
         runs.append(experiment.run(number, told))
     return experiment.summarise(runs, perf_counter() - started)
 
@@ -320,9 +327,9 @@ def _follow(program: Program, load: Workload, seconds: float) -> tuple[Program, 
 
 
 def _tell_progress(
-    on_progress: Callable[[float], None], number: int, runs: int, seconds: float, now_s: float
+    on_progress: Callable[[float], None], number: int, experiment: Experiment, now_s: float
 ) -> None:
-    on_progress((number + now_s / seconds) / runs)
+    on_progress((number + now_s / experiment.setting.seconds) / experiment.replications)
 
 
 def _tell_physics(physics: Physics) -> dict[str, Any]:
