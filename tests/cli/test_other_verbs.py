@@ -25,6 +25,63 @@ def test_validate_names_what_each_file_holds(thalweg, example, plan_file):
     ]
 
 
+CHANGES = """\
+thalweg: 1
+changes:
+  - {at: 10 s, node: cloud/vm, speed: 0.5}
+  - {at: 20 s, link: [hub-east, cloud], speed: 0, loses: true}
+  - {at: 30 s, rates: [{source: rides, site: hub-west, rate: 8000 events/s}]}
+  - {at: 40 s, plan: plan.json}
+"""
+
+
+def test_validate_takes_changes_alone_and_with_what_they_are_for(thalweg, plan_file, tmp_path):
+    (tmp_path / "changes.yaml").write_text(CHANGES)
+    told = {"kind": "changes", "holds": "4 changes, the last one at 40 s", "file": "changes.yaml"}
+    for others in ((), ("demo/network.yaml",), ("demo/app.yaml", "demo/network.yaml", plan_file)):
+        shown = thalweg("validate", *others, "changes.yaml", "--format", "json")
+        assert shown.code == 0, shown.err
+        assert json.loads(shown.out)[-1] == told
+
+
+def test_validate_finds_a_plan_beside_changes_in_another_folder(thalweg, plan_file, tmp_path):
+    (tmp_path / "demo" / "changes.yaml").write_text(CHANGES)
+    refused = thalweg("validate", "demo/changes.yaml")
+    assert refused.code == 2
+    assert "demo/changes.yaml:6: changes[3].plan" in refused.err
+    (tmp_path / "plan.json").rename(tmp_path / "demo" / "plan.json")
+    assert "4 changes" in thalweg("validate", "demo/changes.yaml").out
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "told"),
+    [
+        ("cloud/vm", "cloud/wm", "changes.yaml:3: changes[0].node"),
+        ("[hub-east, cloud]", "[hub-est, cloud]", "changes.yaml:4: changes[1].link"),
+        ("source: rides", "source: drives", "changes.yaml:5: changes[2].rates"),
+        ("plan: plan.json", "plan: plan.json, application: bus", "changes.yaml:6: changes[3]"),
+        ("at: 10 s", "at: 10", "changes.yaml:3: changes[0].at"),
+    ],
+)
+def test_validate_holds_changes_against_what_they_are_for(
+    thalweg, plan_file, tmp_path, good, bad, told
+):
+    assert good in CHANGES
+    (tmp_path / "changes.yaml").write_text(CHANGES.replace(good, bad))
+    refused = thalweg("validate", "demo/app.yaml", "demo/network.yaml", "changes.yaml")
+    assert refused.code == 2
+    assert told in refused.err
+
+
+def test_validate_refuses_changes_with_a_plan_for_another_network(thalweg, plan_file, tmp_path):
+    (tmp_path / "changes.yaml").write_text(CHANGES)
+    network = tmp_path / "demo" / "network.yaml"
+    network.write_text(network.read_text().replace("network: city", "network: town"))
+    refused = thalweg("validate", "demo/app.yaml", "demo/network.yaml", "changes.yaml")
+    assert refused.code == 2
+    assert 'changes.yaml:6: changes[3].plan: got "city"' in refused.err
+
+
 def test_validate_tells_the_problems_of_all_files(thalweg, example):
     (example / "app.yaml").write_text("thalweg: 1\napplication: a\n")
     (example / "network.yaml").write_text("thalweg: 1\nnetwork: n\n")
@@ -118,7 +175,7 @@ def test_strategies_are_those_of_the_library(thalweg):
     assert "cloud-only" in thalweg("strategies").out
 
 
-@pytest.mark.parametrize("kind", ["application", "network", "plan"])
+@pytest.mark.parametrize("kind", ["application", "network", "plan", "workload", "changes"])
 def test_schema_is_the_library_s(thalweg, kind):
     assert json.loads(thalweg("schema", kind).out) == tw.json_schema(kind)
 

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -59,6 +60,17 @@ def test_every_strategy_runs_and_what_is_feasible_is_so(small: Any) -> None:
         assert not (theirs.values("feasible") > ours.values("feasible")).any()
 
 
+def test_what_is_feasible_is_executed(small: Any) -> None:
+    rows = Rows.of(pa.parquet.read_table(small.into / "results.parquet"))
+    feasible = rows.values("feasible") > 0
+    simulated = rows.values("simulated_latency_s")
+    assert np.array_equal(np.isfinite(simulated), feasible)
+    assert (simulated[feasible] > 0).all()
+    assert (rows.values("hops")[feasible] > 0).all()
+    # What windows hold is a part of it, and what is left is more than nothing.
+    assert (rows.values("simulated_window_s")[feasible] < simulated[feasible]).all()
+
+
 def test_figures_tables_and_claims_are_written(small: Any) -> None:
     names = {path.name for path in small.files}
     assert {"figure-5.png", "figure-6.png", "table-5.csv", "claims.json"} <= names
@@ -76,6 +88,8 @@ def test_claims_say_what_the_rows_say() -> None:
         plain = {"group": "regular", "nodes": 110, "size": "medium", "operators": 9, "draw": 0}
         plain |= {"seconds": 0.7, "candidates": 1, "feasible": True, "broken": "", "paths": 1.0}
         plain |= {"worst_latency_s": latency_s, "violations": 0, "window_latency_s": 0.5}
+        plain |= {"simulated_latency_s": latency_s, "simulated_window_s": 0.5, "hops": 7}
+        plain |= {"simulated_paths": 1.0, "simulation_s": 0.1}
         return {**plain, "strategy": strategy, "aggregate_latency_s": latency_s, **other}
 
     latencies = {"aels": 1.02, "aels-rp": 0.98, "aels-rp-la": 1.0, "cloud-only": 2.0, "tcep": 4.0}
@@ -112,7 +126,8 @@ def test_groups_of_networks_are_compared_by_the_applications_of_both() -> None:
         plain = {"group": group, "graph": graph, "nodes": 9, "size": "medium", "operators": 9}
         plain |= {"draw": 0, "candidates": 1, "broken": "", "paths": 1.0, "violations": 0}
         plain |= {"window_latency_s": 0.0, "worst_latency_s": 1.0, "feasible": feasible}
-        plain |= {"seconds": 0.1, "aggregate_latency_s": latency_s}
+        plain |= {"seconds": 0.1, "aggregate_latency_s": 3.0, "simulated_latency_s": latency_s}
+        plain |= {"simulated_window_s": 0.0, "simulated_paths": 1.0, "hops": 7, "simulation_s": 0.1}
         return [{**plain, "strategy": name} for name in STRATEGIES]
 
     schema = COLUMNS.append(pa.field("graph", pa.string()))

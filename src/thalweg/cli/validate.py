@@ -14,26 +14,31 @@ from thalweg.cli.output import Format, FormatOption, print_json, print_table, pr
 if TYPE_CHECKING:
     from thalweg.errors import Defects
     from thalweg.model import Application, Network, Plan, Problem, Workload
+    from thalweg.model.changes import Change, PlanChange, RateChange
+
+    Held = Application | Network | Plan | Workload | tuple[Change, ...]
 
 
 def validate(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE…", help="Applications, networks, plans and workloads."),
+        typer.Argument(
+            metavar="FILE…", help="Applications, networks, plans, workloads and changes."
+        ),
     ],
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Check files, and every application against the network given with it.
 
     All problems of all files are told at once. With one application and one network the pins are
-    checked too, and every plan and workload given with them is checked against both.
+    checked too, and every plan, workload and list of changes given with them is checked against
+    both.
     """
     from thalweg.errors import Defects
-    from thalweg.files.load import load_any
 
     defects = Defects()
     with progress("reading"):
-        loaded = [(path, defects.attempt("", partial(load_any, path))) for path in files]
+        loaded = [(path, defects.attempt("", partial(_load, path))) for path in files]
     values = [(path, value) for path, value in loaded if value is not None]
     defects.attempt("", lambda: _check_together(values))
     defects.raise_if_any()
@@ -44,7 +49,21 @@ def validate(
         print_table(["file", "kind", "holds"], rows)
 
 
-def _check_together(values: list[tuple[Path, Application | Network | Plan | Workload]]) -> None:
+def _load(path: Path) -> Held:
+    """What a file holds; changes are read with the plans beside them."""
+    from thalweg.errors import InvalidInput
+    from thalweg.files.kinds import is_about_changes
+    from thalweg.files.load import load_any, load_changes
+
+    try:
+        return load_any(path)
+    except InvalidInput as error:
+        if not is_about_changes(error):
+            raise
+    return load_changes(path)
+
+
+def _check_together(values: list[tuple[Path, Held]]) -> None:
     from thalweg.errors import Defects
     from thalweg.model import Application, Network, Plan, Workload
 
@@ -64,7 +83,60 @@ def _check_together(values: list[tuple[Path, Application | Network | Plan | Work
     for path, workload in values:
         if posed is not None and isinstance(workload, Workload):
             defects.attempt("", partial(require_births, path, workload, posed))
+    for path, changes in values:
+        if isinstance(changes, tuple):
+            defects.attempt("", partial(_check_changes, path, changes, networks[0], posed))
     defects.raise_if_any()
+
+
+def _check_changes(
+    path: Path, changes: tuple[Change, ...], network: Network, posed: Problem | None
+) -> None:
+    """Hold changes against the network and, where there is one, the only application."""
+    from thalweg.errors import Defects, InvalidInput
+    from thalweg.files.load import find_lines
+    from thalweg.model.changes import SpeedChange
+
+    defects = Defects()
+    for position, change in enumerate(changes):
+        at = f"changes[{position}]"
+        if isinstance(change, SpeedChange):
+            change.find(defects, at, network)
+        elif posed is not None:
+            defects.attempt(at, partial(_check_change, change, posed))
+    try:
+        defects.raise_if_any()
+    except InvalidInput as error:
+        raise find_lines(error, path) from None
+
+
+def _check_change(change: PlanChange | RateChange, posed: Problem) -> None:
+    """Raise what does not fit in other rates or another plan."""
+    from thalweg.errors import Defects
+    from thalweg.model import Placement, Problem
+    from thalweg.model.changes import RateChange
+    from thalweg.model.deployment import deploy
+
+    app, net = posed.application, posed.network
+    defects = Defects()
+    if change.application is not None:
+        rule = f'"{app.name}", the application given with the changes'
+        defects.require(change.application == app.name, "application", change.application, rule)
+    defects.raise_if_any()
+    if isinstance(change, RateChange):
+        Problem(application=app, network=net, rates=change.rates)
+        return
+    plan = change.plan
+    if isinstance(plan, Placement):
+        deploy(posed, plan)
+        return
+    for part, name, wanted in (
+        ("application", plan.application, app.name),
+        ("network", plan.network, net.name),
+    ):
+        defects.require(name == wanted, "plan", name, f'a plan for the {part} "{wanted}"')
+    defects.raise_if_any()
+    deploy(posed, plan.placement)
 
 
 def _check_plan(path: Path, plan: Plan, problems: dict[str, Problem | None], net: str) -> None:
@@ -114,7 +186,7 @@ def _check_figures(defects: Defects, plan: Plan, problem: Problem) -> None:
         defects.require(close, f"estimate.{name}", claimed[name], rule)
 
 
-def _describe(value: Application | Network | Plan | Workload) -> tuple[str, str]:
+def _describe(value: Held) -> tuple[str, str]:
     from thalweg.model import Application, Network, Workload
 
     if isinstance(value, Application):
@@ -123,4 +195,12 @@ def _describe(value: Application | Network | Plan | Workload) -> tuple[str, str]
         return "network", f"{value.site_count:,} sites, {value.node_count:,} nodes"
     if isinstance(value, Workload):
         return "workload", f"{len(value):,} steps, {len(value.births):,} births"
+    if isinstance(value, tuple):
+        return "changes", _count_changes(value)
     return "plan", f"{len(value.placement):,} instances by {value.strategy}"
+
+
+def _count_changes(changes: tuple[Change, ...]) -> str:
+    noun = "change" if len(changes) == 1 else "changes"
+    last_s = max(change.at_s for change in changes)
+    return f"{len(changes):,} {noun}, the last one at {last_s:g} s"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
+from zlib import compress, decompress
 
 import pyarrow as pa
 
@@ -43,11 +46,11 @@ def run_on_spark(
     with TemporaryDirectory(prefix="thalweg-runs-") as folder:
         found = sweep(
             points,
-            _Runner(experiments),
+            run_point,
             into=Path(folder) / "sweep",
             columns=_COLUMNS,
             name="simulate",
-            settings={"experiments": len(experiments), "names": _names(experiments)},
+            settings={"experiments": _pack(experiments)},
             master=master,
             on_progress=on_progress,
         )
@@ -64,16 +67,19 @@ def run_on_spark(
     ]
 
 
-class _Runner:
-    """Runs the experiment that a point names."""
-
-    def __init__(self, experiments: Sequence[Experiment]) -> None:
-        self._experiments = tuple(experiments)
-
-    def __call__(self, point: Mapping[str, Any]) -> list[dict[str, object]]:
-        experiment = self._experiments[int(point["experiment"])]
-        return [{"run": run_to_json(experiment.run(int(point["replication"])))}]
+def run_point(point: Mapping[str, Any]) -> list[dict[str, object]]:
+    """The run that a point names, of the experiments that come with it."""
+    experiments = _unpack(str(point["experiments"]))
+    experiment = experiments[int(point["experiment"])]
+    return [{"run": run_to_json(experiment.run(int(point["replication"])))}]
 
 
-def _names(experiments: Sequence[Experiment]) -> str:
-    return sha256("\n".join(name for e in experiments for name in e.names).encode()).hexdigest()
+def _pack(experiments: Sequence[Experiment]) -> str:
+    return b64encode(compress(pickle.dumps(tuple(experiments)), level=1)).decode()
+
+
+@lru_cache(maxsize=1)
+def _unpack(text: str) -> tuple[Experiment, ...]:
+    packed = decompress(b64decode(text))
+    found: tuple[Experiment, ...] = pickle.loads(packed)  # noqa: S301 - made by this very driver
+    return found

@@ -24,7 +24,7 @@ _NOUNS: dict[Kind, str] = {
     "workload": "a workload",
     "changes": "a list of changes",
 }
-# Changes name other files, so they are read only where somebody asks for changes.
+# Changes name other files, so data alone is not enough to read them (`is_about_changes`).
 _TOLD_APART: tuple[Kind, ...] = ("application", "network", "plan", "workload")
 _EXAMPLE_HINT = '"thalweg init FOLDER" writes examples'
 _CHANGES_HINT = "this is a list of changes, which only load_changes reads"
@@ -50,6 +50,18 @@ def find_kind(data: object) -> Kind:
     rule = _any_of(known)
     hint = _CHANGES_HINT if _signs_in(fields, "changes") else _EXAMPLE_HINT
     raise InvalidInput([Defect(path="", value=data, rule=rule, hint=hint)])
+
+
+def is_about_changes(error: InvalidInput) -> bool:
+    """Whether `find_kind` refused data since it is a list of changes, which name other files.
+
+    >>> try:
+    ...     find_kind({"thalweg": 1, "changes": []})
+    ... except InvalidInput as error:
+    ...     print(is_about_changes(error))
+    True
+    """
+    return any(defect.hint == _CHANGES_HINT for defect in error.defects)
 
 
 def require_kind(data: object, wanted: Kind) -> None:

@@ -118,6 +118,12 @@ class Engine:
         """How many events wait at stations."""
         return sum(server.held for server in self.servers)
 
+    @property
+    def hops(self) -> int:
+        """How many services have begun at stations that take time."""
+        servers = [*self.servers, *self.retired.values()]
+        return sum(server.number for server in servers if server.station.takes_time)
+
     def finish(self) -> None:
         """Count the time of what still waits as the run ends."""
         for server in self.servers:

@@ -92,11 +92,17 @@ def merge_all(rows: Iterable[Events]) -> Events:
     rows = [row for row in rows if len(row)]
     if len(rows) <= 1:
         return rows[0] if rows else Events.none()
+    if len(rows) == 2:
+        a, b = rows
+        return Events(
+            *merge(
+                a.time, a.later_s, a.birth, a.token, a.held,
+                b.time, b.later_s, b.birth, b.token, b.held,
+            )
+        )  # fmt: skip
     together = concatenate(rows)
     time, order = np.empty(len(together)), np.empty(len(together), dtype=np.int32)
-    if len(rows) == 2:
-        merge(together.time, len(rows[0]), time, order)
-    elif not sort_in_buckets(together.time, time, order):
+    if not sort_in_buckets(together.time, time, order):
         order = np.argsort(together.time, kind="stable").astype(np.int32)
         time = together.time[order]
     return together.take(order).at(time)

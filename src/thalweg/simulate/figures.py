@@ -340,7 +340,7 @@ def _totals(session: Session, servers: Sequence[Server]) -> Row:
         "queued": engine.held,
         "under_way": engine.under_way,
         "lost": sum(server.tally.lost for server in servers),
-        "hops": sum(server.number for server in servers if server.station.takes_time),
+        "hops": engine.hops,
     }
 
 
@@ -351,7 +351,7 @@ def _comparison(session: Session) -> list[Row]:
     several = len(session.segments) > 1
     for number, program in enumerate(segment.programs):
         estimate = evaluate(program.problem, program.placement).estimate
-        measured = _measured(session, segment, number) | _latencies(session, number)
+        measured = _measured(session, segment, number) | measure_latencies(session, number)
         for name in (
             "aggregate_latency_s",
             "worst_latency_s",
@@ -373,22 +373,27 @@ def _comparison(session: Session) -> list[Row]:
     return rows
 
 
-def _latencies(session: Session, application: int) -> Row:
+def measure_latencies(session: Session, application: int) -> Row:
     """Aggregate and worst latency, and response time, over the paths that events came along."""
     sums = session.record.sums
-    total_s = worst_s = response_s = 0.0
+    total_s = worst_s = response_s = window_s = paths = 0.0
     for k in _own_rows(session, application):
         count = sums[k, COUNT]
         if not count:
             continue
         mean_s = float(sums[k, TOTAL_S] / count)
-        total_s += mean_s * session.book.rows[k].ways
+        ways = session.book.rows[k].ways
+        total_s += mean_s * ways
+        window_s += float(sums[k, HELD_S] / count) * ways
+        paths += ways
         worst_s = max(worst_s, mean_s)
         response_s = max(response_s, mean_s - float(sums[k, HELD_S] / count))
     return {
         "aggregate_latency_s": total_s,
         "worst_latency_s": worst_s,
         "response_time_s": response_s,
+        "aggregate_window_s": window_s,
+        "paths": paths,
     }
 
 

@@ -18,7 +18,6 @@ from thalweg.simulate.events import Events, concatenate, merge_all
 
 if TYPE_CHECKING:
     from thalweg.simulate.engine import Engine
-    from thalweg.simulate.server import Snapshot
 
 _LANE = tuple[int, int]
 # More rounds than this, and half the time is likely to need less than half of the work.
@@ -37,6 +36,7 @@ class Knot:
         self._order = _from_outside(engine, group)
         self._lanes = {k: incoming[k] for k in group}
         self._own = [lane for k in group for lane in incoming[k] if lane[0] in inside]
+        self._leaving = {k: [lane for lane in self._own if lane[0] == k] for k in group}
         self._piece_s = np.inf
         self.rounds = 0
 
@@ -69,45 +69,40 @@ class Knot:
         late = {k: engine.servers[k].take_late(until_s) for k in self._order}
         before = {k: engine.servers[k].snapshot() for k in self._order}
         guess = {lane: self._peek(lane, until_s) for lane in self._own}
+        used: dict[int, list[Events]] = {}
         rounds = 0
         while patient or rounds < _MANY_ROUNDS:
             rounds += 1
-            self._restore(before)
-            used = dict(guess)
+            wrong = False
             for k in self._order:
-                come = []
-                for lane in self._lanes[k]:
-                    used[lane] = outside[lane] if lane in outside else guess[lane]
-                    come.append(used[lane])
+                come = [outside[a] if a in outside else guess[a] for a in self._lanes[k]]
+                if k in used and all(map(_same, come, used[k])):
+                    continue
+                wrong, used[k] = True, come
+                engine.servers[k].restore(before[k])
                 engine.servers[k].run([merge_all([*come, late[k]])], until_s, until_s)
-                for lane in self._leaving(k):
+                for lane in self._leaving[k]:
                     guess[lane] = self._peek(lane, until_s)
-            if all(_same(used[lane], guess[lane]) for lane in self._own):
+            if not wrong:
                 for lane in self._own:
                     engine.row(*lane).take_before(until_s)
                 self.rounds += rounds
                 return rounds
-        self._restore(before)
+        for k, state in before.items():
+            engine.servers[k].restore(state)
         for lane, events in outside.items():
             engine.row(*lane).give_back(events)
         for k, events in late.items():
             engine.servers[k].add_late(events)
         return 0
 
-    def _leaving(self, station: int) -> list[_LANE]:
-        return [lane for lane in self._own if lane[0] == station]
-
     def _peek(self, lane: _LANE, until_s: float) -> Events:
         """What is under way on a lane and arrives before a time."""
         return concatenate([part.split_at(until_s)[0] for part in self._engine.row(*lane)])
 
-    def _restore(self, before: dict[int, Snapshot]) -> None:
-        for k, state in before.items():
-            self._engine.servers[k].restore(state)
-
 
 def _same(a: Events, b: Events) -> bool:
-    return (
+    return a is b or (
         len(a) == len(b)
         and np.array_equal(a.moment, b.moment)
         and np.array_equal(a.token, b.token)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 
 import numpy as np
 
 from thalweg.model.graph import Floats
 from thalweg.simulate.compiled.serving import (
     choose_between,
-    choose_part,
-    sort_by_lane,
+    let_through,
+    part_by_lane,
     weigh,
 )
 from thalweg.simulate.events import Events, Row
@@ -98,13 +97,16 @@ class Router:
         if station.lane_of is None or len(station.lanes) == 1:
             self._go(0, station.lanes[0], events)
             return
-        chosen = np.empty(len(events), dtype=np.int32)
         first = np.zeros(len(station.lanes) + 1, dtype=np.int64)
-        stream_of = self._layout.stream_of
-        sort_by_lane(events.token, stream_of, station.lane_of, station.by_token, chosen, first)
+        parted = Events(
+            *part_by_lane(
+                self._layout.stream_of, station.lane_of, station.by_token, first,
+                events.time, events.birth, events.token, events.held,
+            ),
+            events.later_s,
+        )  # fmt: skip
         for number, lane in enumerate(station.lanes):
-            if first[number + 1] > first[number]:
-                self._go(number, lane, events.take(chosen[first[number] : first[number + 1]]))
+            self._go(number, lane, parted[int(first[number]) : int(first[number + 1])])
 
     def _select(self, events: Events) -> Events:
         """What gets through."""
@@ -112,14 +114,19 @@ class Router:
         if share == 1.0:
             return events
         count = len(events)
-        chosen = np.empty(ceil(share + 1) * count + 1, dtype=np.int32)
-        found = choose_part(self._choices, self.passed, count, share, self.station.even, chosen)
+        through = Events(
+            *let_through(
+                self._choices, self.passed, share, self.station.even,
+                events.time, events.birth, events.token, events.held,
+            ),
+            events.later_s,
+        )  # fmt: skip
         self.passed += count
         if share > 1.0:
-            self.made += found - count
+            self.made += len(through) - count
         else:
-            self.dropped += count - found
-        return events.take(chosen[:found])
+            self.dropped += count - len(through)
+        return through
 
     def _spread(self, events: Events) -> None:
         lanes = self.station.lanes

@@ -32,6 +32,7 @@ from thalweg.simulate.simulation import Simulation
 _LONGEST_S = 1e9
 _MOST_BORN = 1e12
 _MOST_REPLICATIONS = 100_000
+_MOST_COPIES = 100_000
 WARM_UP_SHARE = 0.1
 
 
@@ -299,7 +300,13 @@ def _try_change(program: Program, change: PlanChange | RateChange) -> None:
 
 
 def _require_size(defects: Defects, programs: Sequence[Program], seconds: float) -> None:
-    """A run that nobody would live to see the end of is refused."""
+    """A run that nobody would live to see the end of is refused, or one event that fills memory."""
+    for program in programs:
+        app = program.problem.application
+        for position, operator in enumerate(app.operators):
+            path = f"operators[{position}].selectivity"
+            rule = f"at most {_MOST_COPIES:,} events of one, to be simulated"
+            defects.require(operator.selectivity <= _MOST_COPIES, path, operator.selectivity, rule)
     hops = sum(
         float(rates.events_in.sum() + rates.flow.sum())
         for rates in (estimate_rates(program.deployment) for program in programs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from math import ceil
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 from thalweg.check import check
 from thalweg.estimate.latency import window_time_s
 from thalweg.estimate.rates import estimate_rates
+from thalweg.experiments.aels.execution import NOT_EXECUTED, Executor
 from thalweg.model.deployment import deploy
 from thalweg.model.network import Network
 from thalweg.model.plan import Plan
@@ -49,6 +51,12 @@ COLUMNS = pa.schema(
         ("paths", pa.float64()),
         # What the independent checker found in a plan that is called feasible.
         ("violations", pa.int64()),
+        # What a simulated minute of a feasible plan found.
+        ("simulated_latency_s", pa.float64()),
+        ("simulated_window_s", pa.float64()),
+        ("simulated_paths", pa.float64()),
+        ("hops", pa.int64()),
+        ("simulation_s", pa.float64()),
     ]
 )
 
@@ -79,6 +87,7 @@ def run_point(point: Mapping[str, Any]) -> list[dict[str, object]]:
     for draw in range(int(point["draws"])):
         application = random_application(graph.name, network, draw=draw)
         problem = Problem(application=application, network=network)
+        executor = Executor(problem, f"aels/{shape.name}/{graph.name}/{draw}")
         windows_s: float | None = None
         for name in STRATEGIES:
             plan = _plan(name, problem)
@@ -93,6 +102,7 @@ def run_point(point: Mapping[str, Any]) -> list[dict[str, object]]:
                     "draw": draw,
                     "window_latency_s": windows_s,
                     **_figures(plan, problem),
+                    **(asdict(executor.run(plan.placement)) if plan.feasible else NOT_EXECUTED),
                 }
             )
     return rows

@@ -15,29 +15,36 @@ _FULL = 32
 
 
 @kernel
-def merge(times: Floats, border: int, time: Floats, order: Index) -> None:
-    """Two rising rows, one behind the other, in one order; of equal times the first row's first.
-
-    Without a branch that nobody can foresee: which row is next is a number, not a jump.
-    """
-    i, j, k = 0, border, 0
-    count = times.size
-    while i < border and j < count:
-        a, b = times[i], times[j]
-        first = int(a <= b)
-        time[k] = a if first else b
-        order[k] = i if first else j
-        i += first
-        j += 1 - first
-        k += 1
-    while i < border:
-        time[k], order[k] = times[i], i
-        i += 1
-        k += 1
-    while j < count:
-        time[k], order[k] = times[j], j
-        j += 1
-        k += 1
+def merge(
+    time_a: Floats,
+    later_a: float,
+    birth_a: Floats,
+    token_a: Index,
+    held_a: Floats,
+    time_b: Floats,
+    later_b: float,
+    birth_b: Floats,
+    token_b: Index,
+    held_b: Floats,
+) -> tuple[Floats, Floats, Index, Floats]:
+    """Two rising rows in one order; of equal times those of `a` first."""
+    m, n = time_a.size, time_b.size
+    holds = held_a.size > 0 or held_b.size > 0
+    time, birth = np.empty(m + n), np.empty(m + n)
+    token, held = np.empty(m + n, dtype=np.int32), np.zeros(m + n if holds else 0)
+    i = j = 0
+    for k in range(m + n):
+        if j >= n or (i < m and time_a[i] + later_a <= time_b[j] + later_b):
+            time[k], birth[k], token[k] = time_a[i] + later_a, birth_a[i], token_a[i]
+            if held_a.size:
+                held[k] = held_a[i]
+            i += 1
+        else:
+            time[k], birth[k], token[k] = time_b[j] + later_b, birth_b[j], token_b[j]
+            if held_b.size:
+                held[k] = held_b[j]
+            j += 1
+    return time, birth, token, held
 
 
 @kernel

@@ -118,30 +118,46 @@ def count_arrivals(time: Floats, later_s: float, edges: Floats, arrived: Counts)
 
 
 @kernel
-def choose_part(
-    key: np.uint64, first: int, count: int, share: float, even: bool, chosen: Index
-) -> int:
-    """Which of so many events get through, `share` of them: at random, or every so many-th.
+def let_through(
+    key: np.uint64,
+    first: int,
+    share: float,
+    even: bool,
+    time: Floats,
+    birth: Floats,
+    token: Index,
+    held: Floats,
+) -> tuple[Floats, Floats, Index, Floats]:
+    """The events that get through, `share` of them: at random, or every so many-th.
 
-    Above 1 an event is there more than once. Gives how many get through.
+    Above 1 an event is there more than once.
     """
-    whole = np.int64(share)
+    count = time.size
+    whole = int(share)
     rest = share - whole
+    most = count * (whole + 1)
+    new_time, new_birth = np.empty(most), np.empty(most)
+    new_token = np.empty(most, dtype=np.int32)
+    new_held = np.empty(most if held.size else 0)
     found = 0
     for i in range(count):
         if even:
             # By the number of the event, so that it does not matter in which pieces they come.
-            copies = np.int64((first + i + 1) * share + 1e-9) - np.int64((first + i) * share + 1e-9)
+            copies = int((first + i + 1) * share + 1e-9) - int((first + i) * share + 1e-9)
         else:
-            copies = whole + np.int64(uniform(key, first + i) < rest)
-        if copies == 1:
-            chosen[found] = i
+            copies = whole + int(uniform(key, first + i) < rest)
+        for _ in range(copies):
+            new_time[found], new_birth[found] = time[i], birth[i]
+            new_token[found] = token[i]
+            if held.size:
+                new_held[found] = held[i]
             found += 1
-        else:
-            for _ in range(copies):
-                chosen[found] = i
-                found += 1
-    return found
+    return (
+        new_time[:found],
+        new_birth[:found],
+        new_token[:found],
+        new_held[: min(found, new_held.size)],
+    )
 
 
 @kernel
@@ -158,30 +174,37 @@ def choose_between(
 
 
 @kernel
-def sort_by_lane(
-    token: Index,
+def part_by_lane(
     stream_of: Index,
     lane_of: Index,
     by_token: bool,
-    chosen: Index,
     first: Counts,
-) -> None:
-    """The numbers of events by the lane that they take, in order within each.
+    time: Floats,
+    birth: Floats,
+    token: Index,
+    held: Floats,
+) -> tuple[Floats, Floats, Index, Floats]:
+    """The events by the lane that they take, in order within each.
 
-    Those of lane k are chosen[first[k]] … chosen[first[k + 1] − 1].
+    Those of lane k come to be at first[k] … first[k + 1] − 1.
     """
-    lanes = first.size - 1
     count = token.size
+    lane = np.empty(count, dtype=np.int32)
     for i in range(count):
-        lane = lane_of[token[i]] if by_token else lane_of[stream_of[token[i]]]
-        first[lane + 1] += 1
-    for k in range(lanes):
+        lane[i] = lane_of[token[i]] if by_token else lane_of[stream_of[token[i]]]
+        first[lane[i] + 1] += 1
+    for k in range(first.size - 1):
         first[k + 1] += first[k]
     place = first[:-1].copy()
+    new_time, new_birth = np.empty(count), np.empty(count)
+    new_token, new_held = np.empty(count, dtype=np.int32), np.empty(held.size)
     for i in range(count):
-        lane = lane_of[token[i]] if by_token else lane_of[stream_of[token[i]]]
-        chosen[place[lane]] = i
-        place[lane] += 1
+        k = place[lane[i]]
+        place[lane[i]] = k + 1
+        new_time[k], new_birth[k], new_token[k] = time[i], birth[i], token[i]
+        if held.size:
+            new_held[k] = held[i]
+    return new_time, new_birth, new_token, new_held
 
 
 @kernel
