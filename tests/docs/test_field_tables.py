@@ -15,6 +15,7 @@ import pytest
 
 from thalweg.files import (
     application_document,
+    changes_document,
     network_document,
     plan_document,
     workload_document,
@@ -57,7 +58,13 @@ from thalweg.files.workload_table import LARGEST_PARQUET_BYTES
 from thalweg.files.workload_writer import COLUMNS
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "files.md"
-DOCUMENTS = (application_document, network_document, plan_document, workload_document)
+DOCUMENTS = (
+    application_document,
+    network_document,
+    plan_document,
+    workload_document,
+    changes_document,
+)
 ENTRIES = [
     entry
     for module in DOCUMENTS
@@ -93,7 +100,7 @@ def page() -> str:
 
 def test_documents_have_entries_to_look_for() -> None:
     # The list is found by looking into modules: nothing found must not mean nothing missing.
-    assert {"Application", "Network", "Plan", "Workload"} <= {
+    assert {"Application", "Network", "Plan", "Workload", "Changes"} <= {
         heading_of(entry) for entry in ENTRIES
     }
     assert len({heading_of(entry) for entry in ENTRIES}) == len(ENTRIES)

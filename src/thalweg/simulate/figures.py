@@ -11,6 +11,7 @@ import numpy as np
 from thalweg.estimate.delay_product import delay_product_bits
 from thalweg.estimate.demand import estimate_demand
 from thalweg.estimate.evaluate import evaluate
+from thalweg.estimate.latency import window_time_s
 from thalweg.estimate.rates import Rates
 from thalweg.estimate.usage import estimate_usage
 from thalweg.model.deployment import Deployment
@@ -68,12 +69,12 @@ def tell(session: Session) -> RunFigures:
     servers = [*session.engine.servers, *session.engine.retired.values()]
     operators = [s for s in servers if s.station.sort == "operator"]
     links = [s for s in servers if s.station.sort == "link"]
-    paths = _path_rows(session)
+    estimated_s = _estimated_stays_s(session.segments[0].programs)
     return RunFigures(
-        operators=[_operator_row(session, server) for server in operators],
+        operators=[_operator_row(session, server, estimated_s) for server in operators],
         links=[_station_row(session, server) for server in links],
         nodes=_node_rows(session, operators),
-        paths=paths,
+        paths=_path_rows(session),
         applications=[_application_row(session, k) for k in range(len(session.programs))],
         comparison=_comparison(session),
         segments=[_segment_row(session, k) for k in range(len(session.segments))],
@@ -141,37 +142,33 @@ def _load(session: Session, server: Server) -> float:
     return (server.number + waiting) * mean_s / max(session.engine.now_s, 1e-300)
 
 
-def _operator_row(session: Session, server: Server) -> Row:
+def _operator_row(session: Session, server: Server, estimated_s: dict[str, float]) -> Row:
     row = _station_row(session, server)
     del row["sent_bytes"]
     station = server.station
-    net = session.programs[0].problem.network
     hall = server.hall
-    passed = max(server.tally.gone, 1)
-    program = session.segments[0].programs[station.application]
     return {
         "name": row.pop("name"),
-        "node": net.node_name(station.place),
+        "node": session.programs[0].problem.network.node_name(station.place),
         **row,
-        "window_wait_s": 0.0 if hall is None else hall.held_s / passed,
-        "estimated_s": _estimated_stay_s(program, station.name),
+        "window_wait_s": 0.0 if hall is None else hall.held_s / max(server.tally.gone, 1),
+        "estimated_s": estimated_s.get(station.key, float("nan")),
     }
 
 
-def _estimated_stay_s(program: Program, name: str) -> float:
-    """What the estimator that fits the physics says about an instance; windows left out."""
-    found = evaluate(program.problem, program.placement)
-    deployment = found.deployment
-    names = [deployment.instance_name(k) for k in range(deployment.size)]
-    if name not in names:
-        return float("nan")
-    at = names.index(name)
-    if program.physics.windows == "work":
-        return float(found.response.operator_s[at])
-    from thalweg.estimate.latency import window_time_s
-
-    windows_s = window_time_s(deployment, found.rates)
-    return float(found.latencies.service_s[at] - windows_s[at])
+def _estimated_stays_s(programs: Sequence[Program]) -> dict[str, float]:
+    """What the estimator that fits the physics says about each instance; windows left out."""
+    found = {}
+    for program in programs:
+        known = evaluate(program.problem, program.placement)
+        deployment = known.deployment
+        if program.physics.windows == "work":
+            stays_s = known.response.operator_s
+        else:
+            stays_s = known.latencies.service_s - window_time_s(deployment, known.rates)
+        for instance, stay_s in enumerate(stays_s.tolist()):
+            found[f"{program.number}:{deployment.instance_name(instance)}"] = stay_s
+    return found
 
 
 def _node_rows(session: Session, operators: Sequence[Server]) -> list[Row]:

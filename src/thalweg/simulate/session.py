@@ -24,6 +24,9 @@ from thalweg.simulate.transition import Move, Transition
 
 # Arrays of this many events stay in the cache; larger ones do not, smaller ones cost more calls.
 _EVENTS_PER_PIECE = 64_000
+# With many stations calls cost more than the cache saves.
+_EVENTS_PER_STATION = 100
+_MOST_EVENTS_PER_PIECE = 1_000_000
 _MOST_SLIDES_PER_PIECE = 100_000
 # What is on all edges together may be this many times as much.
 _SHARE_OF_ALL = 64
@@ -141,7 +144,8 @@ class Session:
                 if isinstance(operator.window, TimeWindow):
                     finest_s = min(finest_s, operator.window.slide)
         # Often enough to see in time that too many wait.
-        events = min(_EVENTS_PER_PIECE, max(self.setting.most_events // 8, 1))
+        events = max(_EVENTS_PER_PIECE, _EVENTS_PER_STATION * len(self.engine.layout.stations))
+        events = min(events, _MOST_EVENTS_PER_PIECE, max(self.setting.most_events // 8, 1))
         return min(events / busiest, _MOST_SLIDES_PER_PIECE * finest_s)
 
     def apply(self, changes: Sequence[Change]) -> None:
