@@ -112,7 +112,8 @@ def simulate(
     if plot is not None:
         require_plotting()
     defects = Defects()
-    files = [application, network, plan, *(path for path in (workload, changes) if path)]
+    given_files = [application, network, plan, *(path for path in (workload, changes) if path)]
+    files = [*given_files, *(Path(part) for text in beside or [] for part in text.split(":", 1))]
     case = _Case(defects, application, network, plan, beside or [])
     options = case.read(workload, changes)
     physics = partial(_physics, arrivals, burst, service, cpu, even)
@@ -310,7 +311,8 @@ def _save(
 ) -> None:
     from thalweg.simulate.saving import save_simulation
 
-    inputs = {str(path): sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()}
+    listed = [each for path in files for each in (sorted(path.rglob("*")) or [path])]
+    inputs = {str(path): sha256(path.read_bytes()).hexdigest() for path in listed if path.is_file()}
     command = shlex.join(["thalweg", *sys.argv[1:]])
     for factor, result in zip(factors, found, strict=True):
         folder = out if len(found) == 1 else out / f"rate-{factor:g}"

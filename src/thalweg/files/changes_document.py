@@ -156,7 +156,9 @@ class ChangeEntry(Entry):
         None, description="A file with another plan, by its path from the folder of this file."
     )
     application: MayLack[Name] = Field(
-        None, description="Whose rates or plan; needed where there are several applications."
+        None,
+        description="Whose rates or plan, where there are several applications; "
+        "the first one's if not given.",
     )
 
 

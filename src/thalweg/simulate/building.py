@@ -52,6 +52,9 @@ class Condition:
     node: dict[int, float] = field(default_factory=dict)
     link: dict[int, float] = field(default_factory=dict)
     """By the number of a directed link."""
+    losing_nodes: frozenset[int] = frozenset()
+    losing_links: frozenset[int] = frozenset()
+    """Those that lose what is there."""
 
     def node_speed(self, node: int) -> float:
         """The part of a node's speed that is there."""
@@ -209,6 +212,7 @@ class _Builder:
             fixed_s=operator.cpu_per_event * scale,
             per_byte_s=operator.cpu_per_byte * scale,
             halted=halted,
+            loses=node in self._condition.losing_nodes,
             service=physics.service_of(operator),
             window=_window(operator, physics) if operator.kind == "transform" else None,
             selectivity=1.0 if operator.kind != "transform" else operator.selectivity,
@@ -313,19 +317,23 @@ class _Builder:
         bps = float(net.node_lan_available_bps[node]) * speed if speed > 0 else 0.0
         if np.isinf(bps):
             return -1
-        return self._link(lan_name(net, node, way), node, bps, physics)
+        loses = node in self._condition.losing_nodes
+        return self._link(lan_name(net, node, way), node, bps, physics, loses=loses)
 
     def _wan(self, link: int, physics: Physics) -> int:
         net = self._net
         speed = self._condition.link_speed(link)
         bps = float(net.wan.link_available_bps([link])[0]) * speed if speed > 0 else 0.0
-        return self._link(wan_name(net, link), link, bps, physics)
+        loses = link in self._condition.losing_links
+        return self._link(wan_name(net, link), link, bps, physics, loses=loses)
 
     def _nowhere(self, start: int, end: int) -> int:
         names = self._net.site_names
         return self._link(f"no way {names[start]} → {names[end]}", -1, 0.0, Physics())
 
-    def _link(self, name: str, place: int, bps: float, physics: Physics) -> int:
+    def _link(
+        self, name: str, place: int, bps: float, physics: Physics, *, loses: bool = False
+    ) -> int:
         if name not in self._links:
             self._links[name] = len(self._drafts)
             self._drafts.append(
@@ -337,6 +345,7 @@ class _Builder:
                         place=place,
                         per_byte_s=0.0 if bps <= 0 or np.isinf(bps) else 8.0 / bps,
                         halted=bps <= 0,
+                        loses=loses,
                         service=physics.transfer,
                     )
                 )

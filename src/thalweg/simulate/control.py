@@ -17,6 +17,8 @@ from thalweg.planning import plan as find_plan
 from thalweg.strategy import find_strategy, require_options
 
 if TYPE_CHECKING:
+    from thalweg.model.plan import Plan
+    from thalweg.simulate.building import Program
     from thalweg.simulate.session import Session
 
 
@@ -39,10 +41,26 @@ class Control:
         defects.require(good, "interval_s", self.interval_s, "a duration > 0 s")
         defects.raise_if_any()
 
-    def require(self, defects: Defects) -> None:
-        """Remember a strategy or options that do not exist."""
-        if defects.attempt("control", lambda: find_strategy(self.strategy)) is not None:
-            defects.attempt("control", lambda: require_options(self.strategy, dict(self.options)))
+    def require(self, defects: Defects, program: Program) -> None:
+        """Remember a strategy or options that do not exist, or cannot plan this application."""
+        found = Defects()
+        if found.attempt("control", lambda: find_strategy(self.strategy)) is not None:
+            found.attempt("control", lambda: require_options(self.strategy, dict(self.options)))
+        if not found:
+            found.attempt("", lambda: self.ask(program, None))
+        defects.attempt("", found.raise_if_any)
+
+    def ask(self, program: Program, rates: Mapping[tuple[str, str], float] | None) -> Plan:
+        """What the strategy says, at these rates or at those of the program."""
+        problem = program.problem
+        return find_plan(
+            problem.application,
+            problem.network,
+            self.strategy,
+            rates=problem.rates if rates is None else rates,
+            current=program.placement,
+            **self.options,
+        )
 
     def begin(self, session: Session) -> Callable[[Session], PlanChange | None]:
         """What looks at a session again and again."""
@@ -86,14 +104,7 @@ class _Watcher:
         decision, self._state = decide(self._control.trigger, self._state, seen, None)
         change = None
         if decision.adapt:
-            plan = find_plan(
-                problem.application,
-                net,
-                name,
-                rates=rates,
-                current=program.placement,
-                **self._control.options,
-            )
+            plan = self._control.ask(program, rates)
             if plan.placement != program.placement:
                 change = PlanChange(at_s=now_s, plan=plan, application=problem.application.name)
         self.decisions.append(

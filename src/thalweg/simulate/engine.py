@@ -2,9 +2,10 @@
 
 Queues feed forward, so there is no heap of events: in a piece of time, station after station gets
 all that arrives there, in order, and serves it in one loop. What is on its way at the end of the
-piece, or waits, is there in the next. Stations that feed each other, since a link is crossed in
-both directions, are a knot, and go through a heap (`knot`). Random numbers belong to a station and
-the number of the event there: the same seed gives the same times, whatever the pieces.
+piece, or waits, is there in the next. Stations that feed each other, since events come back through
+a link that they have crossed, are a knot, and are run until nothing changes any more. Random
+numbers belong to a station and the number of the event there: the same seed gives the same times,
+whatever the pieces.
 """
 
 from __future__ import annotations
@@ -83,9 +84,10 @@ class Engine:
         """Let a piece of time pass; nothing changes before `limit_s`, if that is later.
 
         A station that gets its events on one lane need not stop where the piece ends: whatever
-        is on the lane is next. So rows of events are not cut at every station.
+        is on the lane is next. So rows of events are not cut at every station. It is ahead by a
+        piece at most: a queue that grows is to be seen as one.
         """
-        limit_s = until_s if limit_s is None else limit_s
+        limit_s = until_s if limit_s is None else min(limit_s, 2.0 * until_s - self.now_s)
         for spring in self.springs:
             spring.run(until_s)
         for step, place in zip(self._steps, self._places, strict=True):

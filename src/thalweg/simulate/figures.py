@@ -108,7 +108,6 @@ def _station_row(session: Session, server: Server) -> Row:
     p50, p95, p99 = quantiles_s(tally.histogram, _SHARES)
     return {
         "name": server.station.name,
-        "application": server.station.application,
         "events": tally.come,
         "throughput_per_s": float(served) / counted_s,
         "utilisation": float(figures[BUSY_S]) / counted_s,
@@ -119,7 +118,7 @@ def _station_row(session: Session, server: Server) -> Row:
         "latency_p95_s": p95,
         "latency_p99_s": p99,
         "queue_mean": float(figures[AREA_S]) / counted_s,
-        "queue_end": server.held,
+        "queue_end": server.waiting.count + int(server.jobs.size.sum()),
         "sent_bytes": float(figures[BYTES]),
         "lost": tally.lost,
     }
@@ -149,9 +148,11 @@ def _operator_row(session: Session, server: Server, estimated_s: dict[str, float
     hall = server.hall
     return {
         "name": row.pop("name"),
+        "application": session.programs[station.application].problem.application.name,
         "node": session.programs[0].problem.network.node_name(station.place),
         **row,
         "window_wait_s": 0.0 if hall is None else hall.held_s / max(server.tally.gone, 1),
+        "window_end": 0 if hall is None else hall.count,
         "estimated_s": estimated_s.get(station.key, float("nan")),
     }
 
@@ -342,9 +343,12 @@ def _totals(session: Session, servers: Sequence[Server]) -> Row:
 
 
 def _comparison(session: Session) -> list[Row]:
-    """Estimated and measured, of each application; only where one plan ran all the time."""
+    """Estimated and measured, of each application.
+
+    Where something changed, of the longest time in which nothing did, and without latencies.
+    """
     rows: list[Row] = []
-    segment = session.segments[0]
+    segment = max(session.segments, key=lambda each: _counted_in(session, each))
     several = len(session.segments) > 1
     for number, program in enumerate(segment.programs):
         estimate = evaluate(program.problem, program.placement).estimate
@@ -400,8 +404,9 @@ def _measured(session: Session, segment: Segment, number: int) -> Row:
     deployment = program.deployment
     first = sum(p.deployment.stream.size for p in segment.programs[:number])
     own = slice(first, first + deployment.stream.size)
-    begin_s = max(segment.begin_s, session.setting.warm_s)
-    seconds = max(segment.end_s - begin_s, 0.0)
+    seconds = _counted_in(session, segment)
+    if not seconds:
+        return dict.fromkeys(("uplink_bps", "usage", "delay_product_bits"), float("nan"))
     rates = _measured_rates(deployment, segment.edge_events[own], segment.edge_bytes[own], seconds)
     usage = estimate_usage(deployment, rates, estimate_demand(deployment, rates))
     return {
@@ -411,12 +416,16 @@ def _measured(session: Session, segment: Segment, number: int) -> Row:
     }
 
 
+def _counted_in(session: Session, segment: Segment) -> float:
+    """How much of a segment is after the warm-up."""
+    return max(segment.end_s - max(segment.begin_s, session.setting.warm_s), 0.0)
+
+
 def _measured_rates(
     deployment: Deployment, events: Floats, carried_bytes: Floats, seconds: float
 ) -> Rates:
     """Rates and sizes as they were, in place of those that estimators foresee."""
     graph = deployment.graph
-    seconds = seconds if seconds > 0 else np.inf
     flow = events / seconds
     size = np.divide(carried_bytes, events, out=np.zeros_like(events), where=events > 0)
     come = np.bincount(graph.target, weights=events, minlength=deployment.size)

@@ -69,6 +69,8 @@ class Station:
     per_byte_s: float = 0.0
     halted: bool = False
     """Whether nothing is served here: there is no CPU, or no bandwidth."""
+    loses: bool = False
+    """Whether all that is here, and all that comes, is lost."""
     service: Service = field(default_factory=Deterministic)
     window: Filling | None = None
     selectivity: float = 1.0

@@ -176,7 +176,7 @@ def prepare(
     _require_changes(defects, changes, programs, float(seconds))
     _require_size(defects, programs, float(seconds) * replications)
     if control is not None:
-        control.require(defects)
+        control.require(defects, programs[0])
     defects.raise_if_any()
     warm_s = WARM_UP_SHARE * seconds if warm_up_s is None else warm_up_s
     return Experiment(

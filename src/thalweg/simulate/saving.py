@@ -17,19 +17,114 @@ from thalweg.errors import Defect, InvalidInput
 from thalweg.simulate.figures import RunFigures
 from thalweg.simulate.simulation import Simulation
 
-TABLES = (
-    "operators",
-    "links",
-    "nodes",
-    "paths",
-    "applications",
-    "comparison",
-    "segments",
-    "moves",
-    "decisions",
-    "queues",
-    "histogram",
-)
+_TEXT, _NUMBER, _WHOLE, _YES = pa.string(), pa.float64(), pa.int64(), pa.bool_()
+_STAYS = {
+    "events": _WHOLE,
+    "throughput_per_s": _NUMBER,
+    "utilisation": _NUMBER,
+    "load": _NUMBER,
+    "wait_s": _NUMBER,
+    "latency_s": _NUMBER,
+    "latency_p50_s": _NUMBER,
+    "latency_p95_s": _NUMBER,
+    "latency_p99_s": _NUMBER,
+    "queue_mean": _NUMBER,
+    "queue_end": _WHOLE,
+    "lost": _WHOLE,
+}
+_LATENCIES = {
+    "events": _WHOLE,
+    **dict.fromkeys(
+        (
+            "latency_s",
+            "latency_sd_s",
+            "latency_p50_s",
+            "latency_p95_s",
+            "latency_p99_s",
+            "latency_max_s",
+            "response_s",
+        ),
+        _NUMBER,
+    ),
+}
+TABLES: Mapping[str, pa.Schema] = {
+    name: pa.schema({"replication": _WHOLE, **columns})
+    for name, columns in {
+        "operators": {
+            "name": _TEXT,
+            "application": _TEXT,
+            "node": _TEXT,
+            **_STAYS,
+            "window_wait_s": _NUMBER,
+            "window_end": _WHOLE,
+            "estimated_s": _NUMBER,
+        },
+        "links": {"name": _TEXT, **_STAYS, "sent_bytes": _NUMBER},
+        "nodes": {
+            "name": _TEXT,
+            "tier": _TEXT,
+            "operators": _WHOLE,
+            "throughput_per_s": _NUMBER,
+            "utilisation": _NUMBER,
+        },
+        "paths": {
+            "name": _TEXT,
+            "application": _TEXT,
+            "source": _TEXT,
+            "sink": _TEXT,
+            "ways": _NUMBER,
+            **_LATENCIES,
+        },
+        "applications": {"name": _TEXT, "throughput_per_s": _NUMBER, **_LATENCIES},
+        "comparison": {
+            "application": _TEXT,
+            "name": _TEXT,
+            "estimated": _NUMBER,
+            "measured": _NUMBER,
+        },
+        "segments": {
+            "begin_s": _NUMBER,
+            "end_s": _NUMBER,
+            "cause": _TEXT,
+            "events": _WHOLE,
+            "latency_s": _NUMBER,
+            "uplink_bps": _NUMBER,
+            "uplink_estimated_bps": _NUMBER,
+            "usage": _NUMBER,
+            "usage_estimated": _NUMBER,
+            "response_estimated_s": _NUMBER,
+        },
+        "moves": {
+            "at_s": _NUMBER,
+            "operator": _TEXT,
+            "from": _TEXT,
+            "to": _TEXT,
+            "sent_bytes": _NUMBER,
+            "downtime_s": _NUMBER,
+            "delayed_events": _WHOLE,
+        },
+        "decisions": {
+            "at_s": _NUMBER,
+            "adapted": _YES,
+            "changed": _YES,
+            "reason": _TEXT,
+            "rate_seen": _NUMBER,
+        },
+        "queues": {
+            "name": _TEXT,
+            "sort": _TEXT,
+            "time_s": pa.list_(_NUMBER),
+            "queue": pa.list_(_WHOLE),
+        },
+        "histogram": {
+            "application": _TEXT,
+            "from_s": _NUMBER,
+            "to_s": _NUMBER,
+            "events": _WHOLE,
+        },
+    }.items()
+}
+"""The tables that are saved, and their columns."""
 MANIFEST = "manifest.json"
 
 
@@ -40,9 +135,7 @@ def to_arrow(found: Simulation, table: str) -> pa.Table:
         for number, run in enumerate(found.runs)
         for row in getattr(run, table)
     ]
-    return (
-        pa.Table.from_pylist(rows) if rows else pa.table({"replication": pa.array([], pa.int64())})
-    )
+    return pa.Table.from_pylist(rows, schema=TABLES[table])
 
 
 def save_simulation(

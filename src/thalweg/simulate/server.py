@@ -125,8 +125,6 @@ class Server:
         self.jobs = Jobs.none()
         self.late = Events.none()
         """What comes on no lane: it was sent before the layout changed."""
-        self.loses = False
-        """Whether what comes is lost."""
 
     def snapshot(self) -> Snapshot:
         """The state at this moment."""
@@ -151,7 +149,6 @@ class Server:
         """Go on where another left off that was the same station before a change."""
         self.tally, self.number, self.free_s = other.tally, other.number, other.free_s
         self.waiting, self.jobs, self.late = other.waiting, other.jobs, other.late
-        self.loses = other.loses
         if self.hall is not None and other.hall is not None:
             self.hall = other.hall
         self.router.adopt(other.router)
@@ -195,13 +192,13 @@ class Server:
         """
         for events in come:
             self.tally.come += len(events)
-            if self.loses:
+            if self.station.loses:
                 self.tally.lost += len(events)
                 continue
             count_arrivals(events.time, events.later_s, self.edges, self.tally.arrived)
             self.waiting.append(events)
         station = self.station
-        if station.halted or self.loses:
+        if station.halted or station.loses:
             return
         window = station.window
         if window is not None and window.sort == "work" and self.hall is not None:

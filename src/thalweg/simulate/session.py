@@ -23,7 +23,7 @@ from thalweg.simulate.server import Record, Span
 from thalweg.simulate.transition import Move, Transition
 
 # Arrays of this many events stay in the cache; larger ones do not, smaller ones cost more calls.
-_EVENTS_PER_PIECE = 64_000
+_EVENTS_PER_PIECE = 256_000
 # With many stations calls cost more than the cache saves.
 _EVENTS_PER_STATION = 100
 _MOST_EVENTS_PER_PIECE = 1_000_000
@@ -104,7 +104,7 @@ class Session:
         watched = 0
         while self.engine.now_s < end_s:
             look_s = (watched + 1) * watch_every_s if watch is not None else np.inf
-            next_s = min(end_s, waiting[0].at_s if waiting else end_s, look_s)
+            next_s = float(min(end_s, waiting[0].at_s if waiting else end_s, look_s))
             if next_s > self.engine.now_s and not self._pass(next_s, on_progress):
                 break
             due = [change for change in waiting if change.at_s <= self.engine.now_s]
@@ -160,33 +160,18 @@ class Session:
                 self._speed(change)
         self._cause = "; ".join(_tell(change) for change in changes)
         if any(not isinstance(change, RateChange) for change in changes):
-            self._rebuild(changes)
+            self._rebuild()
         else:
             self.engine.flows.reset()
         self._begin_s = self.engine.now_s
         self._piece_s = self._find_piece_s()
 
-    def _rebuild(self, changes: Sequence[Change]) -> None:
+    def _rebuild(self) -> None:
         layout = build_layout(self.programs, self.condition)
         self.moves += Transition(self.engine, layout, self.programs, self.condition).run()
-        for change in changes:
-            if isinstance(change, SpeedChange):
-                self._set_losing(change)
-
-    def _set_losing(self, change: SpeedChange) -> None:
-        from thalweg.errors import Defects
-
-        net = self.programs[0].problem.network
-        nodes, links = change.find(Defects(), "", net)
         for server in self.engine.servers:
-            station = server.station
-            here = (
-                station.place in links if station.key.startswith("WAN ") else station.place in nodes
-            )
-            if here:
-                server.loses = change.loses
-                if change.loses:
-                    server.lose()
+            if server.station.loses:
+                server.lose()
 
     def _close(self) -> None:
         """Keep what was counted since the last change."""
@@ -236,9 +221,15 @@ class Session:
 
         net = self.programs[0].problem.network
         nodes, links = change.find(Defects(), "", net)
+        now = self.condition
+        losing_nodes, losing_links = now.losing_nodes - {*nodes}, now.losing_links - {*links}
+        if change.loses:
+            losing_nodes, losing_links = losing_nodes | {*nodes}, losing_links | {*links}
         self.condition = Condition(
-            node=self.condition.node | dict.fromkeys(nodes, change.speed),
-            link=self.condition.link | dict.fromkeys(links, change.speed),
+            node=now.node | dict.fromkeys(nodes, change.speed),
+            link=now.link | dict.fromkeys(links, change.speed),
+            losing_nodes=losing_nodes,
+            losing_links=losing_links,
         )
 
 

@@ -225,9 +225,13 @@ class Transition:
         What was on a node that is down comes from the nearest cloud, where its copy is.
         """
         net, speed = self._net, self._condition
+        if speed.node_speed(a) <= 0 and not sent_bytes:
+            return self._now_s
         if speed.node_speed(a) <= 0:
-            cloud = int(net.nearest_cloud[int(net.node_site[b])])
-            a = int(net.first_node[cloud]) if cloud >= 0 else a
+            up = [node for node in net.cloud_nodes.tolist() if speed.node_speed(node) > 0]
+            if not up:
+                return np.inf
+            a = min(up, key=lambda node: (float(net.latency_s(node, b)), node))
         if a == b:
             return self._now_s
         start, end = int(net.node_site[a]), int(net.node_site[b])
