@@ -72,9 +72,7 @@ def test_rates_that_change_do_not_make_births_depend_on_pieces(process, spans, p
         steps += [(float(cut), rate) for cut in cuts] + [(float(end_s), rate)]
         begin_s = end_s
     cut = births(process, steps)
-    np.testing.assert_allclose(
-        np.concatenate(cut), np.concatenate(plain), rtol=0, atol=1e-10
-    )
+    np.testing.assert_allclose(np.concatenate(cut), np.concatenate(plain), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("process", ALL[:4], ids=repr)

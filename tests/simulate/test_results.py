@@ -208,11 +208,7 @@ def test_every_event_is_accounted_for(rich):
     total = rich.totals
     assert total["lost"] > 0
     assert total["born"] + total["made"] == (
-        total["ended"]
-        + total["filtered"]
-        + total["queued"]
-        + total["under_way"]
-        + total["lost"]
+        total["ended"] + total["filtered"] + total["queued"] + total["under_way"] + total["lost"]
     )
     assert "=" in balance(rich)
     assert "DOES NOT" not in balance(rich)
@@ -247,13 +243,9 @@ def test_queues_that_grow_are_named_the_worst_first():
         Operator(name="b", cpu_per_event=2.5e7),
         Operator(name="c", cpu_per_event=5e6),
     ]
-    problem = chain_problem(
-        *transforms, rate=100.0, event_size=125.0, fogs=1, fog=CPU, cloud=CPU
-    )
+    problem = chain_problem(*transforms, rate=100.0, event_size=125.0, fogs=1, fog=CPU, cloud=CPU)
     hosts = {"a": "f1/n", "b": "f1/n", "c": "f1/n", "z": "f1/n"}
-    found = tw.simulate(
-        problem.application, problem.network, place(problem, hosts), seconds=100.0
-    )
+    found = tw.simulate(problem.application, problem.network, place(problem, hosts), seconds=100.0)
     assert [row["name"] for row in found.unstable] == ["a", "b"]
     a, b = found.unstable
     assert a["load"] == pytest.approx(2.0, rel=0.05)
@@ -278,38 +270,28 @@ def test_a_run_ends_early_where_more_wait_than_there_is_room_for(most):
     assert most < held <= 1.5 * most + 50
     assert found.conserved
     assert found.unstable[0]["name"] == "t"
-    assert found.unstable[0]["load"] == pytest.approx(4.0, rel=0.1)
+    assert found.unstable[0]["load"] == pytest.approx(4.0, rel=0.25)
     assert row_of(found, "t")["utilisation"] <= 1.0 + 1e-9
     assert "ended early" in warnings(found)[-1]
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-AHEAD = pytest.mark.xfail(
-    strict=True,
-    reason="stations on one lane serve ahead, up to the end of the run: what waits is not there to "
-    "be counted, and what ends later is counted within the time until the run ended early",
-)
-
-
-@AHEAD
 def test_a_run_ends_as_soon_as_more_wait_than_there_is_room_for():
     """75 more wait every second: 1,000 after 13.3 s."""
     assert overloaded().stopped_s == pytest.approx(13.3, abs=3.0)
 
 
-@AHEAD
 def test_the_sinks_of_a_run_that_ended_early_get_what_was_served():
     row = overloaded().rows("applications")[0]
     assert row["throughput_per_s"] == pytest.approx(25.0, rel=0.1)
 
 
-@AHEAD
 def test_a_queue_of_a_run_that_ended_early_has_grown_by_what_was_not_served():
     assert overloaded().unstable[0]["growth_per_s"] == pytest.approx(75.0, rel=0.1)
 
 
 def test_a_run_that_ends_before_anything_counts_is_told_without_rates():
-    found = overloaded(warm_up_s=190.0)
+    found = overloaded(warm_up_s=150.0)
     assert found.stopped_s < found.warm_up_s
     assert row_of(found, "z")["throughput_per_s"] == 0.0
     assert found.unstable[0]["load"] == pytest.approx(4.0, rel=0.5)
@@ -339,7 +321,9 @@ def test_a_warm_up_that_ends_with_the_run_but_for_a_moment_counts_a_moment():
 def test_figures_that_have_an_estimate_are_beside_it():
     found = simulate(problem_of(0.5), seconds=400.0, warm_up_s=10.0)
     rows = {row["name"]: row for row in found.rows("comparison")}
-    assert rows["uplink_bps"]["measured"] == pytest.approx(rows["uplink_bps"]["estimated"], rel=0.02)
+    assert rows["uplink_bps"]["measured"] == pytest.approx(
+        rows["uplink_bps"]["estimated"], rel=0.02
+    )
     assert rows["usage"]["measured"] == pytest.approx(rows["usage"]["estimated"], rel=0.02)
     # M/M/1 in the operator; the link is exact where the estimate has it random.
     assert rows["aggregate_latency_s"]["measured"] == pytest.approx(
@@ -366,7 +350,7 @@ def test_quantiles_rise_and_lie_within_the_extremes():
 
 def test_windows_that_hold_events_are_no_sign_of_too_much_work():
     found = simulate(problem_of(0.5, window=CountWindow(1500)), seconds=20.0)
-    assert row_of(found, "t")["queue_end"] > 0
+    assert row_of(found, "t")["window_end"] > 0
     assert found.unstable == []
 
 
@@ -390,10 +374,6 @@ def test_report_and_headline_tell_what_was_run(rich):
         assert all(len(row) == len(table.names) for row in table.rows)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason='the number of an application is averaged like a figure: "application_ci" beside it',
-)
 def test_links_have_no_interval_of_their_application():
     assert "application_ci" not in simulate(replications=2).rows("links")[0]
 

@@ -54,6 +54,12 @@ def run(problem, placement, *, most=None, seconds=20.0, physics=None):
     return session
 
 
+def stuck(session):
+    """Whether a link has no bandwidth, or too little: what is behind it is not measured."""
+    servers = session.engine.servers
+    return any(server.station.halted or server.waiting.count for server in servers)
+
+
 def diamond(**figures):
     """Two ways of unequal sizes that join: "a" halves events, "b" doubles them."""
     transforms = [
@@ -94,9 +100,7 @@ def test_bytes_on_edges_are_those_of_the_estimate(seed):
     program = session.programs[0]
     assert not program.lineages.merged
     rates = estimate_rates(program.deployment)
-    halted = any(server.station.halted for server in session.engine.servers)
-    late = any(server.waiting.count for server in session.engine.servers)
-    if halted or late:  # A link without bandwidth, or too slow: what is behind it is not measured.
+    if stuck(session):
         return
     segment = session.segments[0]
     # What is under way at the end is at most a second of latency; the rest is chance. Events that
@@ -131,6 +135,35 @@ def test_merged_lineages_give_the_same_counts(seed):
     a, b = tell(exact), tell(merged)
     assert a.totals["born"] == b.totals["born"]
     assert [row["name"] for row in a.operators] == [row["name"] for row in b.operators]
+    if stuck(exact) or stuck(merged):
+        return
+    # Who is drawn for first may differ where links are crossed, but not by how many.
+    for name, count in come_to_operators(a).items():
+        assert come_to_operators(b)[name] == pytest.approx(count, rel=0.03, abs=10)
+
+
+def come_to_operators(figures):
+    """Events that came to all instances of each operator."""
+    found = {}
+    for row in figures.operators:
+        name = row["name"].partition("@")[0]
+        found[name] = found.get(name, 0) + row["events"]
+    return found
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="merged, a birth has one instance of each operator, also where some of its events come "
+    "to a replica and others to the one for all: behind a link they go to the wrong instance",
+)
+@pytest.mark.parametrize("seed", [1000259, 1000261])
+def test_merged_lineages_bring_events_to_the_same_instances(seed):
+    rng = np.random.default_rng(seed)
+    problem = without_waiting(random_problem(rng))
+    placement = random_placement(rng, problem)
+    exact, merged = (tell(run(problem, placement, most=most, seconds=5.0)) for most in (None, 0))
+    for one, other in zip(exact.operators, merged.operators, strict=True):
+        assert (one["name"], one["events"]) == (other["name"], other["events"])
 
 
 def test_merged_lineages_give_the_same_events_and_nearly_the_same_bytes():
@@ -145,8 +178,10 @@ def test_merged_lineages_give_the_same_events_and_nearly_the_same_bytes():
     np.testing.assert_allclose(
         exact.segments[0].edge_bytes, merged.segments[0].edge_bytes, rtol=0.02
     )
-    # Behind the join all are as large as the mean.
-    assert len(np.unique(merged.engine.layout.sizes)) < len(np.unique(exact.engine.layout.sizes)) + 3
+    # Behind the join all are as large as the mean: 200 events of 50 B and 100 of 200 B.
+    behind = int(merged.programs[0].lineages.stream_first[4])
+    assert merged.engine.layout.sizes[behind] == pytest.approx(100.0)
+    assert 100.0 not in exact.engine.layout.sizes[int(exact.programs[0].lineages.stream_first[4]) :]
 
 
 def test_merged_rows_are_told_by_birth_and_count_their_ways():

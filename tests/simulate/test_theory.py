@@ -51,9 +51,7 @@ def test_a_theory_that_is_a_tenth_off_would_be_found_out(predictions):
 
 def test_the_wrong_queue_would_be_found_out(predictions):
     """Half the waiting time of M/M/1 is that of M/D/1: far outside."""
-    waits = {
-        each.case: each for each in predictions if each.figure.startswith("waiting time")
-    }
+    waits = {each.case: each for each in predictions if each.figure.startswith("waiting time")}
     memoryless, fixed = waits["M/M/1 at 0.9"], waits["M/D/1 at 0.9"]
     assert fixed.predicted == pytest.approx(memoryless.predicted / 2)
     assert abs(memoryless.measured - fixed.predicted) > 4 * memoryless.half_interval

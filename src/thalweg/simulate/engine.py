@@ -54,7 +54,9 @@ class Engine:
 
     def make_servers(self, layout: Layout) -> list[Server]:
         """Servers for all stations of a layout, with nothing in them."""
-        self.flows = Flows(layout.edge_count, self.span.warm_s, self.span.end_s)
+        # Events that leave after this are not counted: none are, where nobody asks.
+        end_s = 0.0 if self.span.brief else self.span.end_s
+        self.flows = Flows(layout.edge_count, self.span.warm_s, end_s)
         return [
             Server(station, layout, self._seeds.of(station.key), self.span, self.flows, self.record)
             for station in layout.stations

@@ -35,6 +35,8 @@ class Span:
     end_s: float
     warm_s: float = 0.0
     bins: int = 60
+    brief: bool = False
+    """Whether only what comes to sinks is told, and nothing of stations and edges."""
 
     @property
     def edges(self) -> Floats:
@@ -60,10 +62,11 @@ class Tally:
     lost: int = 0
 
     @classmethod
-    def empty(cls, bins: int) -> Tally:
+    def empty(cls, span: Span) -> Tally:
         """Nothing is known."""
-        counts = np.zeros(bins, dtype=np.int64)
-        return cls(np.zeros(FIGURES), np.zeros(BINS, dtype=np.int64), counts, counts.copy())
+        counts = np.zeros(span.bins, dtype=np.int64)
+        histogram = np.zeros(0 if span.brief else BINS, dtype=np.int64)
+        return cls(np.zeros(FIGURES), histogram, counts, counts.copy())
 
     def copy(self) -> Tally:
         """A tally of its own with the same figures."""
@@ -115,7 +118,7 @@ class Server:
         self.station, self.layout, self.span, self.record = station, layout, span, record
         self.key = seeds.key("service")
         self.router = Router(station, layout, seeds, flows)
-        self.tally = Tally.empty(span.bins)
+        self.tally = Tally.empty(span)
         self.edges = span.edges
         self.free_s = 0.0
         self.number = 0

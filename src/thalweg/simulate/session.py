@@ -57,6 +57,8 @@ class Setting:
     most_events: int = 20_000_000
     """A run ends early when more events than this wait or are under way."""
     bins: int = 60
+    brief: bool = False
+    """Whether only latencies at sinks are asked for."""
 
 
 Watcher = Callable[["Session"], "Change | None"]
@@ -82,7 +84,9 @@ class Session:
         self.programs = list(setting.programs)
         self.book: PathBook = list_paths(self.programs)
         self.record = Record(len(self.book.rows), self.book.row_of)
-        self.span = Span(end_s=setting.seconds, warm_s=setting.warm_s, bins=setting.bins)
+        self.span = Span(
+            end_s=setting.seconds, warm_s=setting.warm_s, bins=setting.bins, brief=setting.brief
+        )
         layout = build_layout(self.programs, self.condition)
         self.engine = Engine(layout, self.seeds, self.span, self.record)
         self._begin_s, self._cause = 0.0, "start"

@@ -55,7 +55,9 @@ class Executor:
     def _execute(self, placement: Placement) -> Execution:
         started = perf_counter()
         programs = number_programs([self._problem], [placement], [placement_physics()])
-        setting = Setting(programs=programs, seconds=SECONDS, warm_s=WARM_UP_SHARE * SECONDS)
+        setting = Setting(
+            programs=programs, seconds=SECONDS, warm_s=WARM_UP_SHARE * SECONDS, brief=True
+        )
         session = Session(setting, self._seeds)
         session.run()
         found = measure_latencies(session, 0)

@@ -29,7 +29,7 @@ PUBLISHED = ("aels", "aels-rp", "aels-rp-la", "cloud-only", "tcep")
 OURS = "aels-rp-la+improve"
 STRATEGIES = (*PUBLISHED, OURS)
 # Enough for a descent from the plan that it is given; for all of them on a large network it is not.
-IMPROVE_LIMIT_S = 0.15
+IMPROVE_LIMIT_S = 0.08
 TRIAL_GRAPH = "etl"
 
 COLUMNS = pa.schema(
