@@ -171,11 +171,6 @@ def test_services_that_are_no_times_are_refused(values):
         Empirical(values)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=(TypeError, ValueError),
-    reason="what is no number at all leaves with NumPy's error, not with InvalidInput",
-)
 @pytest.mark.parametrize(
     "make",
     [

@@ -90,10 +90,6 @@ def test_a_node_that_fails_keeps_what_waits_and_goes_on_with_it():
     assert stays == [pytest.approx(500, abs=2), pytest.approx(0, abs=2), pytest.approx(1500, abs=2)]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="whose queue is told is decided by whether it takes time at the end of the run",
-)
 def test_the_queue_of_a_source_on_a_failed_node_is_told():
     """500 events wait at 10 s for the source, which takes no time before and after."""
     changes = [
@@ -126,10 +122,6 @@ def test_a_node_that_fails_with_loss_loses_what_waits_and_what_comes_until_it_re
     assert found.totals["queued"] == pytest.approx(500, abs=4)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="all that was ever lost is taken off the queue at every moment, also before the loss",
-)
 def test_the_queue_before_a_loss_is_as_long_as_it_was():
     slow = small(work(cpu_per_event=2e7))
     found = simulate(slow, HERE, SpeedChange(at_s=10.0, node="f1/n", loses=True))
@@ -265,11 +257,6 @@ def test_a_window_that_is_open_moves_along():
     assert found.totals["ended"] == 10
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason='in "fill", events of a slide that is not over are under way already: they do not move, '
-    "and a node that loses does not lose them",
-)
 def test_events_of_an_open_slide_move_along():
     problem = small(work(window=TimeWindow(8.0), state=1000.0))
     change = PlanChange(at_s=4.0, plan=place(problem, {"t": "dc/n", "z": "f1/n"}))
@@ -341,9 +328,6 @@ def test_state_comes_slowly_to_a_node_that_is_slow():
     assert slowed("dc", "f1") == pytest.approx(0.8 + 0.0008 + 0.1 + 1.6)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="_send takes the full LAN of the node that is left, slow or not"
-)
 def test_state_leaves_slowly_from_a_node_that_is_slow():
     assert slowed("f1", "dc") == pytest.approx(1.6 + 0.0008 + 0.1 + 0.8)
 
@@ -369,10 +353,6 @@ def two_in_the_cloud():
     return Problem(application=app, network=net)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="what waits at a link that is down is sent again over that link, which takes no time",
-)
 def test_no_plan_brings_events_over_a_link_that_is_down():
     problem = two_in_the_cloud()
     changes = [
@@ -385,10 +365,6 @@ def test_no_plan_brings_events_over_a_link_that_is_down():
     assert found.rows("applications")[0]["latency_max_s"] < 0.2
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="state that is sent while a link is down never arrives, also when the link is up again",
-)
 def test_an_operator_resumes_when_the_link_that_its_state_waits_for_is_up_again():
     problem = small(work(state=1e4))
     changes = [
@@ -400,9 +376,6 @@ def test_an_operator_resumes_when_the_link_that_its_state_waits_for_is_up_again(
     assert found.totals["ended"] > 1500
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a server's figures are all told under the node where it was last"
-)
 def test_each_node_is_told_what_it_did_while_the_operator_was_there():
     problem = small(work())
     change = PlanChange(at_s=10.0, plan=place(problem, {"t": "dc/n", "z": "f1/n"}))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from generators.problems import random_placement, random_problem
 from thalweg.model.changes import PlanChange, RateChange, SpeedChange
-from thalweg.simulate.building import number_programs
 from thalweg.simulate.figures import tell
 from thalweg.simulate.physics import placement_physics, scheduling_physics
+from thalweg.simulate.program import number_programs
 from thalweg.simulate.seeds import Seeds
 from thalweg.simulate.session import Session, Setting
 from thalweg.simulate.simulation import _is_conserved
@@ -29,7 +29,7 @@ def random_changes(rng, problem):
         if sort == "plan":
             changes.append(PlanChange(at_s=at_s, plan=random_placement(rng, problem)))
         elif sort == "rates":
-            births, names = problem.births, problem.application.operators
+            births = problem.births
             rates = {
                 (problem.application.operators[o].name, net.site_names[s]): float(
                     rng.uniform(0, 200)

@@ -58,11 +58,6 @@ def test_figures_do_not_depend_on_changes_that_change_nothing(seed, physics, way
             np.testing.assert_allclose(a[name], b[name], rtol=1e-6, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="where nobody was served, the mean size of those who wait is a mean over pieces, each "
-    "of which counts the same, however many events are in it",
-)
 def test_the_load_of_a_link_that_served_nobody_does_not_depend_on_pieces():
     """Events of 50 and of 200 B wait for a link on which the first one takes the whole run."""
     transforms = [Operator(name="a", compression=0.5), Operator(name="b", compression=2.0)]

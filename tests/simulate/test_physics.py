@@ -291,11 +291,6 @@ def test_names_that_nobody_has_are_refused_together():
     assert [d.path for d in refused.value.defects] == ["physics.service", "physics.arrivals"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AttributeError,
-    reason="nobody looks what service, transfer and arrivals are: an error of Python in the run",
-)
 @pytest.mark.parametrize("name", ["service", "transfer", "arrivals"])
 def test_a_service_or_arrivals_of_another_kind_are_refused(name):
     with pytest.raises(InvalidInput, match=name):
@@ -303,10 +298,6 @@ def test_a_service_or_arrivals_of_another_kind_are_refused(name):
         simulate(small(work()), there, physics=Physics(**{name: "exponential"}))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="nodes count those that take time, CPU is shared between all transforms",
-)
 def test_a_node_is_as_busy_as_its_cpu():
     """100 events/s of 1 ms are a tenth of the CPU, whoever else is there."""
     problem = small(work("a"), work("b", cpu_per_event=0.0))
@@ -322,11 +313,6 @@ def test_a_node_with_operators_alike_is_as_busy_as_its_cpu():
     assert row_of(found, "f1/n", "nodes")["utilisation"] == pytest.approx(0.2, rel=0.02)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=ValueError,
-    reason="a hall keeps a number for each slide of a window, whatever their count",
-)
 def test_a_very_long_window_of_very_short_slides_is_refused():
     """The model allows it; a run of it cannot be had, and should say so."""
     problem = small(work(window=TimeWindow(3e9, 1e-9)))

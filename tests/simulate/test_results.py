@@ -404,3 +404,14 @@ def test_limits_do_not_matter_to_a_run():
     )
     found = tw.simulate(limited, plain.network, place(plain, HOSTS), seconds=5.0)
     assert found.latency_s == simulate(plain, seconds=5.0).latency_s
+
+
+def test_saved_tables_have_a_column_for_every_figure():
+    """A row's figure without a column would be left out without a word."""
+    app, net = tw.scenarios.small_taxi(), tw.scenarios.small_city()
+    plan, other = tw.plan(app, net, strategy="cloud-only"), tw.plan(app, net, strategy="aels-rp")
+    found = tw.simulate(app, net, plan, seconds=4, changes=[PlanChange(at_s=2, plan=other)])
+    for table, schema in TABLES.items():
+        for row in getattr(found.runs[0], table):
+            assert ["replication", *row] == schema.names, table
+    assert found.runs[0].moves

@@ -120,6 +120,9 @@ def simulate(
     options["physics"] = defects.attempt("", lambda: physics(case))
     options["control"] = defects.attempt("", lambda: _control(adapt, interval))
     require_place(defects, plot, PLOT_ENDINGS)
+    if out is not None:
+        rule = "a folder, or a name that is not taken"
+        defects.require(not out.exists() or out.is_dir(), "--out", str(out), rule)
     factors = rate_factor or [1.0]
     for factor in factors:
         defects.require(0 <= factor <= 1e9, "--rate-factor", factor, "a number from 0 to 1e9")
@@ -249,7 +252,8 @@ def _scaled(
 
 def _physics(
     arrivals: Arriving, burst: str, service: Serving, cpu: Sharing, even: bool, case: _Case
-) -> Physics | None:
+) -> list[Physics] | None:
+    """How each plan's operators and links work, as its estimate has it but for what is asked."""
     from dataclasses import replace
 
     from thalweg.errors import Defects
@@ -275,7 +279,7 @@ def _physics(
         made["service"] = Exponential() if service is Serving.EXPONENTIAL else Deterministic()
     if cpu is not Sharing.ESTIMATED:
         made["cpu"] = cpu.value
-    return replace(physics_of(case.plans[0]), **made)
+    return [replace(physics_of(placed), **made) for placed in case.plans]
 
 
 def _control(strategy: str | None, interval: str) -> Any:

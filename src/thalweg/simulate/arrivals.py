@@ -17,6 +17,14 @@ Floats = npt.NDArray[np.float64]
 _EXPONENTIAL, _ONE = 1, np.ones(1)
 
 
+def _as_numbers(values: npt.ArrayLike) -> Floats:
+    """The values as numbers; NaN where they are none."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        return np.array([np.nan])
+
+
 class Births(Protocol):
     """The births of one source, from the beginning on."""
 
@@ -107,9 +115,9 @@ class OnOff:
         defects = Defects()
         for name in ("on_s", "off_s"):
             value = getattr(self, name)
-            defects.require(
-                bool(np.isfinite(value) and value >= 1e-6), name, value, "a duration >= 1 us"
-            )
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            good = number and np.isfinite(value) and value >= 1e-6
+            defects.require(bool(good), name, value, "a duration >= 1 us")
         defects.raise_if_any()
 
     def begin(self, seeds: Seeds) -> Births:
@@ -159,7 +167,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         defects = Defects()
-        times = np.asarray(self.time_s, dtype=float)
+        times = _as_numbers(self.time_s)
         good = times.ndim == 1 and bool(np.isfinite(times).all()) and bool((times >= 0).all())
         good = good and bool((np.diff(times) >= 0).all())
         rule = "finite times >= 0, none before the one ahead of it"

@@ -18,8 +18,10 @@ from thalweg.strategy import find_strategy, require_options
 
 if TYPE_CHECKING:
     from thalweg.model.plan import Plan
-    from thalweg.simulate.building import Program
+    from thalweg.simulate.program import Program
     from thalweg.simulate.session import Session
+
+_SHORTEST_S = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +39,10 @@ class Control:
 
     def __post_init__(self) -> None:
         defects = Defects()
-        good = isfinite(self.interval_s) and self.interval_s > 0
-        defects.require(good, "interval_s", self.interval_s, "a duration > 0 s")
+        interval_s = self.interval_s
+        number = isinstance(interval_s, int | float) and not isinstance(interval_s, bool)
+        good = number and isfinite(interval_s) and interval_s >= _SHORTEST_S
+        defects.require(good, "interval_s", interval_s, f"a duration >= {_SHORTEST_S:g} s")
         defects.raise_if_any()
 
     def require(self, defects: Defects, program: Program) -> None:

@@ -8,15 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.estimate.delay_product import delay_product_bits
-from thalweg.estimate.demand import estimate_demand
 from thalweg.estimate.evaluate import evaluate
 from thalweg.estimate.latency import window_time_s
-from thalweg.estimate.rates import Rates
-from thalweg.estimate.usage import estimate_usage
-from thalweg.model.deployment import Deployment
 from thalweg.model.graph import Floats
-from thalweg.simulate.building import Program
 from thalweg.simulate.compiled.recording import (
     COUNT,
     HELD_S,
@@ -34,8 +28,11 @@ from thalweg.simulate.compiled.serving import (
     WAITED_S,
     WORK_S,
 )
+from thalweg.simulate.events import concatenate
+from thalweg.simulate.measured import compare_estimates, own_rows, tell_segment
+from thalweg.simulate.program import Program, count_operators
 from thalweg.simulate.server import Server
-from thalweg.simulate.session import Segment, Session
+from thalweg.simulate.session import Session
 
 Row = dict[str, Any]
 _SHARES = (0.5, 0.95, 0.99)
@@ -76,8 +73,8 @@ def tell(session: Session) -> RunFigures:
         nodes=_node_rows(session, operators),
         paths=_path_rows(session),
         applications=[_application_row(session, k) for k in range(len(session.programs))],
-        comparison=_comparison(session),
-        segments=[_segment_row(session, k) for k in range(len(session.segments))],
+        comparison=compare_estimates(session),
+        segments=[tell_segment(session, k) for k in range(len(session.segments))],
         moves=[_move_row(move) for move in session.moves],
         queues=_queue_rows(session, servers),
         totals=_totals(session, servers),
@@ -136,8 +133,9 @@ def _load(session: Session, server: Server) -> float:
         mean_s = float(server.jobs.work_s.mean())
     else:
         # Nobody was served whose service counts: what those who wait will take.
-        sizes = [session.engine.layout.sizes[part.token].mean() for part in server.waiting]
-        mean_s = station.fixed_s + station.per_byte_s * float(np.mean(sizes or [0.0]))
+        token = concatenate(list(server.waiting)).token
+        size = float(session.engine.layout.sizes[token].mean()) if token.size else 0.0
+        mean_s = station.fixed_s + station.per_byte_s * size
     return (server.number + waiting) * mean_s / max(session.engine.now_s, 1e-300)
 
 
@@ -174,32 +172,32 @@ def _estimated_stays_s(programs: Sequence[Program]) -> dict[str, float]:
 
 def _node_rows(session: Session, operators: Sequence[Server]) -> list[Row]:
     net = session.programs[0].problem.network
-    counted_s = _counted_s(session)
+    counted_s, now_s = _counted_s(session), max(session.engine.now_s, 1e-300)
     busy: dict[int, float] = {}
     events: dict[int, int] = {}
     hosted: dict[int, int] = {}
-    works: dict[int, int] = {}
     for server in operators:
-        node, station = server.station.place, server.station
-        hosted[node] = hosted.get(node, 0) + 1
-        events[node] = events.get(node, 0) + server.tally.come
-        busy[node] = busy.get(node, 0.0) + float(server.tally.figures[BUSY_S])
-        works[node] = works.get(node, 0) + bool(station.takes_time)
+        tally = server.tally
+        end = (server.station.place, float(tally.figures[BUSY_S]), tally.come)
+        busy_s, come = 0.0, 0
+        for node, until_busy_s, until_come in [*server.stays, end]:
+            busy[node] = busy.get(node, 0.0) + until_busy_s - busy_s
+            events[node] = events.get(node, 0) + until_come - come
+            busy_s, come = until_busy_s, until_come
+        hosted[server.station.place] = hosted.get(server.station.place, 0) + 1
     shared = session.programs[0].physics.cpu == "shared"
-    rows = []
-    for node in sorted(hosted):
-        parts = max(works[node] + int(net.node_operators[node]), 1) if shared else 1
-        rows.append(
-            {
-                "name": net.node_name(node),
-                "tier": net.site(int(net.node_site[node])).tier,
-                "operators": hosted[node],
-                "throughput_per_s": events[node] / max(session.engine.now_s, 1e-300),
-                # Of all the CPU: operators that share it evenly have a part each.
-                "utilisation": busy[node] / counted_s / parts,
-            }
-        )
-    return rows
+    sharing = count_operators(session.programs, net) if shared else np.ones(net.node_count)
+    return [
+        {
+            "name": net.node_name(node),
+            "tier": net.site(int(net.node_site[node])).tier,
+            "operators": hosted.get(node, 0),
+            "throughput_per_s": events[node] / now_s,
+            # Of all the CPU: operators that share it evenly have a part each.
+            "utilisation": busy[node] / counted_s / max(float(sharing[node]), 1.0),
+        }
+        for node in sorted(busy)
+    ]
 
 
 def _latency_row(sums: Floats, histogram: np.ndarray[Any, Any]) -> Row:
@@ -237,12 +235,8 @@ def _path_rows(session: Session) -> list[Row]:
     ]
 
 
-def _own_rows(session: Session, application: int) -> list[int]:
-    return [k for k, row in enumerate(session.book.rows) if row.application == application]
-
-
 def _application_row(session: Session, application: int) -> Row:
-    record, own = session.record, _own_rows(session, application)
+    record, own = session.record, own_rows(session, application)
     sums = record.sums[own].sum(axis=0)
     sums[MOST_S] = record.sums[own, MOST_S].max(initial=0.0)
     counted_s = _counted_s(session)
@@ -260,7 +254,7 @@ def _histogram_rows(session: Session) -> list[Row]:
     edges = bin_edges_s()
     rows: list[Row] = []
     for number, program in enumerate(session.programs):
-        counts = session.record.histogram[_own_rows(session, number)].sum(axis=0)
+        counts = session.record.histogram[own_rows(session, number)].sum(axis=0)
         name = program.problem.application.name
         rows += [
             {
@@ -272,27 +266,6 @@ def _histogram_rows(session: Session) -> list[Row]:
             for k in np.flatnonzero(counts).tolist()
         ]
     return rows
-
-
-def _segment_row(session: Session, number: int) -> Row:
-    segment = session.segments[number]
-    before = session.segments[number - 1].path_sums if number else np.zeros_like(segment.path_sums)
-    sums = segment.path_sums - before
-    count = float(sums[:, COUNT].sum())
-    measured = [_measured(session, segment, k) for k in range(len(segment.programs))]
-    estimates = [evaluate(p.problem, p.placement).estimate for p in segment.programs]
-    return {
-        "begin_s": segment.begin_s,
-        "end_s": segment.end_s,
-        "cause": segment.cause,
-        "events": int(count),
-        "latency_s": float(sums[:, TOTAL_S].sum()) / count if count else float("nan"),
-        "uplink_bps": sum(found["uplink_bps"] for found in measured),
-        "uplink_estimated_bps": sum(estimate.uplink_bps for estimate in estimates),
-        "usage": sum(found["usage"] for found in measured),
-        "usage_estimated": sum(estimate.usage for estimate in estimates),
-        "response_estimated_s": max(estimate.response_time_s for estimate in estimates),
-    }
 
 
 def _move_row(move: Any) -> Row:
@@ -312,9 +285,7 @@ def _queue_rows(session: Session, servers: Sequence[Server]) -> list[Row]:
     rows = []
     for server in servers:
         tally = server.tally
-        if not server.station.takes_time and server.hall is None:
-            continue
-        length = tally.arrived - tally.departed - tally.lost
+        length = tally.arrived - tally.departed
         if not length.any():
             continue
         rows.append(
@@ -335,108 +306,8 @@ def _totals(session: Session, servers: Sequence[Server]) -> Row:
         "made": sum(server.router.made for server in servers),
         "ended": sum(s.tally.gone for s in servers if s.station.is_sink),
         "filtered": sum(server.router.dropped for server in servers),
-        "queued": engine.held,
+        "queued": engine.held + session.shipper.held,
         "under_way": engine.under_way,
         "lost": sum(server.tally.lost for server in servers),
         "hops": engine.hops,
     }
-
-
-def _comparison(session: Session) -> list[Row]:
-    """Estimated and measured, of each application.
-
-    Where something changed, of the longest time in which nothing did, and without latencies.
-    """
-    rows: list[Row] = []
-    segment = max(session.segments, key=lambda each: _counted_in(session, each))
-    several = len(session.segments) > 1
-    for number, program in enumerate(segment.programs):
-        estimate = evaluate(program.problem, program.placement).estimate
-        measured = _measured(session, segment, number) | measure_latencies(session, number)
-        for name in (
-            "aggregate_latency_s",
-            "worst_latency_s",
-            "response_time_s",
-            "uplink_bps",
-            "usage",
-            "delay_product_bits",
-        ):
-            if several and name in ("aggregate_latency_s", "worst_latency_s", "response_time_s"):
-                continue
-            rows.append(
-                {
-                    "application": program.problem.application.name,
-                    "name": name,
-                    "estimated": float(getattr(estimate, name)),
-                    "measured": float(measured[name]),
-                }
-            )
-    return rows
-
-
-def measure_latencies(session: Session, application: int) -> Row:
-    """Aggregate and worst latency, and response time, over the paths that events came along."""
-    sums = session.record.sums
-    total_s = worst_s = response_s = window_s = paths = 0.0
-    for k in _own_rows(session, application):
-        count = sums[k, COUNT]
-        if not count:
-            continue
-        mean_s = float(sums[k, TOTAL_S] / count)
-        ways = session.book.rows[k].ways
-        total_s += mean_s * ways
-        window_s += float(sums[k, HELD_S] / count) * ways
-        paths += ways
-        worst_s = max(worst_s, mean_s)
-        response_s = max(response_s, mean_s - float(sums[k, HELD_S] / count))
-    return {
-        "aggregate_latency_s": total_s,
-        "worst_latency_s": worst_s,
-        "response_time_s": response_s,
-        "aggregate_window_s": window_s,
-        "paths": paths,
-    }
-
-
-def _measured(session: Session, segment: Segment, number: int) -> Row:
-    """Usage, uplink and bits under way, by the estimators' formulas at what was measured."""
-    program = segment.programs[number]
-    deployment = program.deployment
-    first = sum(p.deployment.stream.size for p in segment.programs[:number])
-    own = slice(first, first + deployment.stream.size)
-    seconds = _counted_in(session, segment)
-    if not seconds:
-        return dict.fromkeys(("uplink_bps", "usage", "delay_product_bits"), float("nan"))
-    rates = _measured_rates(deployment, segment.edge_events[own], segment.edge_bytes[own], seconds)
-    usage = estimate_usage(deployment, rates, estimate_demand(deployment, rates))
-    return {
-        "uplink_bps": usage.uplink_bps,
-        "usage": usage.total,
-        "delay_product_bits": delay_product_bits(deployment, rates),
-    }
-
-
-def _counted_in(session: Session, segment: Segment) -> float:
-    """How much of a segment is after the warm-up."""
-    return max(segment.end_s - max(segment.begin_s, session.setting.warm_s), 0.0)
-
-
-def _measured_rates(
-    deployment: Deployment, events: Floats, carried_bytes: Floats, seconds: float
-) -> Rates:
-    """Rates and sizes as they were, in place of those that estimators foresee."""
-    graph = deployment.graph
-    flow = events / seconds
-    size = np.divide(carried_bytes, events, out=np.zeros_like(events), where=events > 0)
-    come = np.bincount(graph.target, weights=events, minlength=deployment.size)
-    come_bytes = np.bincount(graph.target, weights=carried_bytes, minlength=deployment.size)
-    columns = deployment.problem.application.columns
-    source = columns.is_source[deployment.operator]
-    born = np.zeros(deployment.size)
-    np.maximum.at(born, graph.source, flow)
-    events_in = np.where(source, born, come / seconds)
-    mean = np.divide(come_bytes, come, out=np.zeros_like(come), where=come > 0)
-    size_in = np.where(source, columns.event_size[deployment.operator], mean)
-    size_out = size_in * np.where(source, 1.0, columns.compression[deployment.operator])
-    share = np.where(source, 1.0, columns.selectivity[deployment.operator])
-    return Rates(events_in, events_in * share, size_in, size_out, flow, size)

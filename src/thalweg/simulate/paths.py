@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from thalweg.simulate.building import Program
+from thalweg.simulate.program import Program
 
 _MOST_ROWS = 2_000
 Index = npt.NDArray[np.int32]
@@ -51,7 +51,7 @@ def _list_own(program: Program, rows: list[PathRow], row_of: Index, most: int) -
     births = program.problem.births.operator.size
     single = not lineages.merged and ends <= most
     by_birth = births * len(sinks) <= most
-    ways = _ways(program)
+    ways, entering = _ways(program), _entering(program)
     known: dict[tuple[int, int], int] = {}
     for sink in sinks:
         first = int(lineages.operator_first[sink])
@@ -63,7 +63,7 @@ def _list_own(program: Program, rows: list[PathRow], row_of: Index, most: int) -
                 continue
             if single:
                 row_of[program.first_token + token] = len(rows)
-                rows.append(_single(program, token, sink))
+                rows.append(_single(program, entering, token, sink))
                 continue
             source = int(program.problem.births.operator[birth])
             key = (sink, birth if by_birth else source)
@@ -97,24 +97,33 @@ def _ways(program: Program) -> npt.NDArray[np.float64]:
     return ways
 
 
-def _single(program: Program, token: int, sink: int) -> PathRow:
+def _entering(program: Program) -> list[list[tuple[int, int, int, int]]]:
+    """Of each operator the blocks of tokens that come in: first, end, sender, and its first."""
+    lineages = program.lineages
+    graph = program.problem.application.graph
+    found: list[list[tuple[int, int, int, int]]] = [[] for _ in range(graph.size)]
+    for stream, (a, b) in enumerate(zip(graph.source.tolist(), graph.target.tolist(), strict=True)):
+        first = int(lineages.stream_first[stream])
+        end = first + int(lineages.stream_count[stream])
+        found[b].append((first, end, a, int(lineages.operator_first[a])))
+    return found
+
+
+def _single(
+    program: Program, entering: list[list[tuple[int, int, int, int]]], token: int, sink: int
+) -> PathRow:
     """The row of one way, named after the operators on it."""
     app, lineages = program.problem.application, program.lineages
-    graph = app.graph
-    names = []
+    names = [app.operators[sink].name]
     operator = sink
     while True:
-        names.append(app.operators[operator].name)
-        stream = -1
-        for k in np.flatnonzero(graph.target == operator).tolist():
-            start = int(lineages.stream_first[k])
-            if start <= token < start + int(lineages.stream_count[k]):
-                stream = k
+        for first, end, sender, sender_first in entering[operator]:
+            if first <= token < end:
+                operator, token = sender, token - first + sender_first
+                names.append(app.operators[operator].name)
                 break
-        if stream < 0:
+        else:
             break
-        operator = int(graph.source[stream])
-        token += int(lineages.operator_first[operator] - lineages.stream_first[stream])
     birth = int(lineages.birth[token])
     source = _birth_name(program, birth)
     names[-1] = source

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from thalweg.errors import Defects, nearest
-from thalweg.model.application import Application
 from thalweg.model.operator import Operator, TimeWindow
 from thalweg.model.plan import Plan
 from thalweg.simulate.arrivals import Arrivals, Poisson
@@ -43,6 +42,16 @@ class Physics:
         defects = Defects()
         defects.require(self.cpu in ("whole", "shared"), "cpu", self.cpu, "whole or shared")
         defects.require(self.windows in ("fill", "work"), "windows", self.windows, "fill or work")
+        services = self.service.values() if isinstance(self.service, Mapping) else [self.service]
+        for service in services:
+            good = service is None or isinstance(service, Service)
+            defects.require(good, "service", service, "Exponential, Deterministic or Empirical")
+        good = isinstance(self.transfer, Service)
+        defects.require(good, "transfer", self.transfer, "Exponential, Deterministic or Empirical")
+        given = self.arrivals
+        for arrivals in given.values() if isinstance(given, Mapping) else [given]:
+            rule = "Poisson, Periodic, OnOff, Trace, or what has a method begin"
+            defects.require(hasattr(arrivals, "begin"), "arrivals", arrivals, rule)
         defects.raise_if_any()
 
     def service_of(self, operator: Operator) -> Service:
@@ -63,18 +72,17 @@ class Physics:
         return self.arrivals
 
     def require_names(
-        self, defects: Defects, application: Application, births: Container[tuple[str, str]]
+        self, defects: Defects, names: Collection[str], births: Collection[tuple[str, str]]
     ) -> None:
-        """Remember names that the application, born in these places, does not have."""
+        """Remember names that are of no operator, and of no source in one of its sites."""
         if isinstance(self.service, Mapping):
             for name in self.service:
-                known = name in application.index
-                rule = f"an operator of {application.name}"
-                defects.require(known, "service", name, rule, nearest(name, application.index))
+                hint = nearest(str(name), names)
+                defects.require(name in names, "service", name, "the name of an operator", hint)
         if isinstance(self.arrivals, Mapping):
             for source, site in self.arrivals:
                 good = (source, site) in births
-                rule = f"a source of {application.name} and one of its sites"
+                rule = "a source and one of its sites"
                 defects.require(good, "arrivals", f"{source} in {site}", rule)
 
 

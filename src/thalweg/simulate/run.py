@@ -4,35 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from thalweg.errors import Defects
-from thalweg.estimate.rates import estimate_rates
 from thalweg.files.workload_references import require_workload
 from thalweg.model.application import Application
-from thalweg.model.changes import Change, PlanChange, RateChange, SpeedChange
-from thalweg.model.deployment import Deployment
+from thalweg.model.changes import Change, RateChange
 from thalweg.model.network import Network
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
-from thalweg.model.problem import Problem
 from thalweg.model.workload import Workload
-from thalweg.planning import require_current
-from thalweg.simulate.building import Program, number_programs
 from thalweg.simulate.control import Control
 from thalweg.simulate.figures import RunFigures, tell
 from thalweg.simulate.physics import Physics, physics_of, placement_physics
+from thalweg.simulate.program import Program, number_programs
+from thalweg.simulate.rules import (
+    at_most_rates,
+    pose,
+    require_changes,
+    require_physics,
+    require_size,
+    require_times,
+    require_windows,
+    unfold,
+)
 from thalweg.simulate.seeds import Seeds
 from thalweg.simulate.session import Session, Setting, with_rates
 from thalweg.simulate.simulation import Simulation
 
-_LONGEST_S = 1e9
-_MOST_BORN = 1e12
-_MOST_REPLICATIONS = 100_000
-_MOST_COPIES = 100_000
 WARM_UP_SHARE = 0.1
 
 
@@ -128,7 +130,7 @@ def prepare(
     warm_up_s: float | None = None,
     rates: Mapping[tuple[str, str], float] | None = None,
     workload: Workload | None = None,
-    physics: Physics | None = None,
+    physics: Physics | Sequence[Physics] | None = None,
     changes: Sequence[Change] = (),
     control: Control | None = None,
     most_events: int = 20_000_000,
@@ -138,13 +140,14 @@ def prepare(
     - `warm_up_s`: what is not counted; a tenth of the time where it is not given.
     - `rates`: events/s for (source, site), of the first application; others keep theirs.
     - `workload`: rates over time, of the first application, from its first moment on.
-    - `physics`: how operators and links work; as the estimate of each plan has it if not given.
+    - `physics`: how operators and links work, of all applications or of each; as the estimate of
+      each plan has it if not given.
     - `changes`: what happens on the way: plans, rates, failures, slow-downs, recoveries.
     - `control`: a strategy that watches and adapts the first application.
     - `most_events`: the run ends early when more than that wait or are under way.
     """
     defects = Defects()
-    _require_times(defects, seconds, warm_up_s, replications, seed, most_events)
+    require_times(defects, seconds, warm_up_s, replications, seed, most_events)
     apps = [application] if isinstance(application, Application) else list(application)
     plans = [plan] if isinstance(plan, Plan | Placement) else list(plan)
     good = len(apps) == len(plans) and bool(apps)
@@ -154,18 +157,22 @@ def prepare(
     defects.require(distinct, "application", names, "a name of its own for each")
     defects.raise_if_any()
     problems = [
-        defects.attempt("", partial(_pose, app, network, placed, rates if not k else None))
+        defects.attempt("", partial(pose, app, network, placed, rates if not k else None))
         for k, (app, placed) in enumerate(zip(apps, plans, strict=True))
     ]
     defects.raise_if_any()
     posed = [problem for problem in problems if problem is not None]
-    own = [physics or _physics_of(p) for p in plans]
-    if physics is not None:
-        _require_physics(defects, physics, posed)
+    if physics is None:
+        own = [_physics_of(p) for p in plans]
+    else:
+        each = physics if isinstance(physics, list | tuple) else [physics] * len(plans)
+        own = cast("list[Physics]", list(each))
+        require_physics(defects, own, posed)
+        defects.raise_if_any()
     placements = [p.placement if isinstance(p, Plan) else p for p in plans]
     programs = number_programs(posed, placements, own)
     for program in programs:
-        defects.attempt("", partial(_unfold, program))
+        defects.attempt("", partial(unfold, program))
     defects.raise_if_any()
     timeline = list(changes)
     if workload is not None:
@@ -173,8 +180,10 @@ def prepare(
         if load is not None:
             programs[0], more = _follow(programs[0], load, float(seconds))
             timeline += more
-    _require_changes(defects, changes, programs, float(seconds))
-    _require_size(defects, programs, float(seconds) * replications)
+    require_changes(defects, changes, programs, float(seconds))
+    require_windows(defects, programs)
+    fastest = programs if defects else at_most_rates(programs, timeline)
+    require_size(defects, fastest, float(seconds) * replications)
     if control is not None:
         control.require(defects, programs[0])
     defects.raise_if_any()
@@ -195,126 +204,8 @@ def prepare(
     )
 
 
-def _unfold(program: Program) -> Deployment:
-    return program.deployment
-
-
 def _physics_of(plan: Plan | Placement) -> Physics:
     return physics_of(plan) if isinstance(plan, Plan) else placement_physics()
-
-
-def _pose(
-    application: Application,
-    network: Network,
-    plan: Plan | Placement,
-    rates: Mapping[tuple[str, str], float] | None,
-) -> Problem:
-    problem = Problem(application=application, network=network, rates=rates)
-    defects = Defects()
-    if isinstance(plan, Plan):
-        for part, other in (("application", application), ("network", network)):
-            name, wanted = getattr(plan, part), other.name
-            rule = f'a plan for the {part} "{wanted}"'
-            defects.require(name == wanted, f"plan.{part}", name, rule)
-    else:
-        require_current(plan, application, network)
-    defects.raise_if_any()
-    return problem
-
-
-def _require_times(
-    defects: Defects,
-    seconds: float,
-    warm_up_s: float | None,
-    replications: int,
-    seed: int,
-    most_events: int,
-) -> None:
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    good = number and math.isfinite(seconds) and 0 < seconds <= _LONGEST_S
-    defects.require(good, "seconds", seconds, f"a duration > 0 s, at most {_LONGEST_S:g} s")
-    if warm_up_s is not None and good:
-        number = isinstance(warm_up_s, int | float) and math.isfinite(warm_up_s)
-        rule = "a duration >= 0 s, shorter than the run"
-        defects.require(number and 0 <= warm_up_s < seconds, "warm_up_s", warm_up_s, rule)
-    for name, value, least, most in (
-        ("replications", replications, 1, _MOST_REPLICATIONS),
-        ("seed", seed, 0, 2**63 - 1),
-        ("most_events", most_events, 1, 10**9),
-    ):
-        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-        defects.require(whole, name, value, f"a whole number from {least:,} to {most:,}")
-
-
-def _require_physics(defects: Defects, physics: object, posed: Sequence[Problem]) -> None:
-    if not isinstance(physics, Physics):
-        defects.add("physics", type(physics).__name__, "a Physics")
-        return
-    if len(posed) > 1:  # A name may be of any of them.
-        return
-    problem = posed[0]
-    own = Defects()
-    names, births = problem.application.operators, problem.births
-    pairs = {
-        (names[o].name, problem.network.site_names[s])
-        for o, s in zip(births.operator.tolist(), births.site.tolist(), strict=True)
-    }
-    physics.require_names(own, problem.application, pairs)
-    defects.attempt("physics", own.raise_if_any)
-
-
-def _require_changes(
-    defects: Defects, changes: Sequence[object], programs: Sequence[Program], seconds: float
-) -> None:
-    names = [program.problem.application.name for program in programs]
-    network = programs[0].problem.network
-    for position, change in enumerate(changes):
-        path = f"changes[{position}]"
-        if not isinstance(change, PlanChange | RateChange | SpeedChange):
-            defects.add(path, type(change).__name__, "a PlanChange, RateChange or SpeedChange")
-            continue
-        rule = f"a time before the end, {seconds:g} s"
-        defects.require(change.at_s < seconds, f"{path}.at_s", change.at_s, rule)
-        if isinstance(change, SpeedChange):
-            change.find(defects, path, network)
-            continue
-        if change.application is not None and change.application not in names:
-            rule = f"one of {', '.join(names)}"
-            defects.add(f"{path}.application", change.application, rule)
-            continue
-        program = programs[names.index(change.application) if change.application else 0]
-        defects.attempt(path, partial(_try_change, program, change))
-
-
-def _try_change(program: Program, change: PlanChange | RateChange) -> None:
-    """Raise what is wrong with a change before anything runs."""
-    if isinstance(change, RateChange):
-        with_rates(program, change.rates)
-        return
-    plan = change.plan
-    problem = program.problem
-    if isinstance(plan, Plan):
-        _pose(problem.application, problem.network, plan, None)
-    placed = plan.placement if isinstance(plan, Plan) else plan
-    _ = replace(program, placement=placed).deployment
-
-
-def _require_size(defects: Defects, programs: Sequence[Program], seconds: float) -> None:
-    """A run that nobody would live to see the end of is refused, or one event that fills memory."""
-    for program in programs:
-        app = program.problem.application
-        for position, operator in enumerate(app.operators):
-            path = f"operators[{position}].selectivity"
-            rule = f"at most {_MOST_COPIES:,} events of one, to be simulated"
-            defects.require(operator.selectivity <= _MOST_COPIES, path, operator.selectivity, rule)
-    hops = sum(
-        float(rates.events_in.sum() + rates.flow.sum())
-        for rates in (estimate_rates(program.deployment) for program in programs)
-    )
-    rule = f"at most {_MOST_BORN:g} hops in all"
-    hint = "fewer seconds, replications or events/s"
-    shown = f"{hops * seconds:.3g} hops: {hops:.3g}/s for {seconds:g} s in all runs"
-    defects.require(hops * seconds <= _MOST_BORN, "seconds", shown, rule, hint)
 
 
 def _follow(program: Program, load: Workload, seconds: float) -> tuple[Program, list[RateChange]]:

@@ -12,6 +12,7 @@ from thalweg.model.graph import Floats
 from thalweg.simulate.compiled.recording import BINS, SUMS, record
 from thalweg.simulate.compiled.serving import (
     AREA_S,
+    BUSY_S,
     BYTES,
     FIGURES,
     SERVED,
@@ -126,6 +127,8 @@ class Server:
         self.waiting = Row()
         self.hall = Hall(station.window) if station.window is not None else None
         self.jobs = Jobs.none()
+        self.stays: list[tuple[int, float, int]] = []
+        """Where it was before: the node, and what it had worked and got by the end of that."""
         self.late = Events.none()
         """What comes on no lane: it was sent before the layout changed."""
 
@@ -155,6 +158,10 @@ class Server:
         if self.hall is not None and other.hall is not None:
             self.hall = other.hall
         self.router.adopt(other.router)
+        self.stays = other.stays
+        if self.station.place != other.station.place:
+            worked_s = float(other.tally.figures[BUSY_S])
+            self.stays = [*other.stays, (other.station.place, worked_s, other.tally.come)]
         if self.waiting.count or other.station.halted:
             # Nobody is served in the past, however long the server has stood still.
             self.free_s = max(self.free_s, now_s)
@@ -169,9 +176,13 @@ class Server:
         self.late = Events.none()
         return parts
 
-    def lose(self) -> None:
+    def lose(self, now_s: float) -> None:
         """Lose all that waits."""
-        self.tally.lost += sum(len(part) for part in self.release())
+        late = len(self.late)
+        lost = sum(len(part) for part in self.release())
+        self.tally.lost += lost
+        # What has not come yet is in no queue.
+        self.tally.departed[self.edges > now_s] += lost - late
 
     def add_late(self, events: Events) -> None:
         """Have events arrive that come on no lane."""
@@ -207,10 +218,13 @@ class Server:
         if window is not None and window.sort == "work" and self.hall is not None:
             self._leave(self._work(self.hall, until_s, limit_s), counted=False)
             return
-        for events in self.waiting.take_all():
+        parts = self.waiting.take_all()
+        if not parts and self.hall is not None and self.hall.count:
+            parts = [Events.none()]  # Nobody comes, but a slide may be over.
+        for events in parts:
             served = self._serve(events, limit_s)
             if window is not None and self.hall is not None:
-                self._leave(self.hall.let_go(served), counted=False)
+                self._leave(self.hall.let_go(served, limit_s), counted=False)
             else:
                 self._leave(served, counted=station.takes_time)
 

@@ -55,7 +55,10 @@ class Empirical:
 
     def __post_init__(self) -> None:
         defects = Defects()
-        values = np.asarray(self.values, dtype=float)
+        try:
+            values = np.asarray(self.values, dtype=float)
+        except (TypeError, ValueError):
+            values = np.empty(0)
         good = values.ndim == 1 and values.size > 0 and bool(np.isfinite(values).all())
         good = good and bool((values >= 0).all()) and float(values.sum()) > 0
         defects.require(good, "values", f"{values.size} values", "finite numbers >= 0, not all 0")

@@ -15,18 +15,21 @@ from thalweg.model.operator import TimeWindow
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
 from thalweg.model.problem import Problem
-from thalweg.simulate.building import Condition, Program, build_layout
+from thalweg.simulate.building import build_layout
 from thalweg.simulate.engine import Engine
 from thalweg.simulate.paths import PathBook, list_paths
+from thalweg.simulate.program import Condition, Program
 from thalweg.simulate.seeds import Seeds
 from thalweg.simulate.server import Record, Span
-from thalweg.simulate.transition import Move, Transition
+from thalweg.simulate.shipping import Move, Shipper
+from thalweg.simulate.transition import Transition
 
 # Arrays of this many events stay in the cache; larger ones do not, smaller ones cost more calls.
 _EVENTS_PER_PIECE = 256_000
 # With many stations calls cost more than the cache saves.
 _EVENTS_PER_STATION = 100
 _MOST_EVENTS_PER_PIECE = 1_000_000
+_FEWEST_EVENTS_PER_PIECE = 16
 _MOST_SLIDES_PER_PIECE = 100_000
 # What is on all edges together may be this many times as much.
 _SHARE_OF_ALL = 64
@@ -73,7 +76,6 @@ class Session:
     programs: list[Program] = field(init=False)
     condition: Condition = field(init=False, default_factory=Condition)
     segments: list[Segment] = field(init=False, default_factory=list)
-    moves: list[Move] = field(init=False, default_factory=list)
     decisions: list[dict[str, Any]] = field(init=False, default_factory=list)
     """What a strategy in the loop saw and said."""
     stopped_s: float | None = field(init=False, default=None)
@@ -89,8 +91,14 @@ class Session:
         )
         layout = build_layout(self.programs, self.condition)
         self.engine = Engine(layout, self.seeds, self.span, self.record)
+        self.shipper = Shipper(self.programs[0].problem.network)
         self._begin_s, self._cause = 0.0, "start"
         self._piece_s = self._find_piece_s()
+
+    @property
+    def moves(self) -> list[Move]:
+        """What has moved so far."""
+        return self.shipper.moves
 
     def run(
         self,
@@ -147,9 +155,9 @@ class Session:
             for operator in program.problem.application.operators:
                 if isinstance(operator.window, TimeWindow):
                     finest_s = min(finest_s, operator.window.slide)
-        # Often enough to see in time that too many wait.
         events = max(_EVENTS_PER_PIECE, _EVENTS_PER_STATION * len(self.engine.layout.stations))
-        events = min(events, _MOST_EVENTS_PER_PIECE, max(self.setting.most_events // 8, 1))
+        seen_in_time = max(self.setting.most_events // 8, _FEWEST_EVENTS_PER_PIECE)
+        events = min(events, _MOST_EVENTS_PER_PIECE, seen_in_time)
         return min(events / busiest, _MOST_SLIDES_PER_PIECE * finest_s)
 
     def apply(self, changes: Sequence[Change]) -> None:
@@ -172,10 +180,10 @@ class Session:
 
     def _rebuild(self) -> None:
         layout = build_layout(self.programs, self.condition)
-        self.moves += Transition(self.engine, layout, self.programs, self.condition).run()
+        Transition(self.engine, layout, self.programs, self.condition, self.shipper).run()
         for server in self.engine.servers:
             if server.station.loses:
-                server.lose()
+                server.lose(self.engine.now_s)
 
     def _close(self) -> None:
         """Keep what was counted since the last change."""

@@ -10,70 +10,55 @@ they have joined; from the next link on nobody is in their way any more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from thalweg.model.network import Network
 from thalweg.model.operator import Operator
-from thalweg.simulate.building import (
-    Condition,
-    Program,
-    lan_name,
-    locate_tokens,
-    wan_name,
-)
 from thalweg.simulate.engine import Engine
 from thalweg.simulate.events import Events, concatenate
 from thalweg.simulate.layout import Lane, Layout, Station
+from thalweg.simulate.program import Condition, Program, locate_tokens
 from thalweg.simulate.server import Server
+from thalweg.simulate.shipping import Parcel, Shipper
 
 Index = npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """An instance that moved, started with a state, or handed over what it had."""
-
-    at_s: float
-    operator: str
-    source: str
-    target: str
-    sent_bytes: float
-    downtime_s: float
-    """From the moment it stops until it resumes; ∞ where no way leads there."""
-    delayed_events: int
-    """How many waited when it stopped, and went along."""
 
 
 class Transition:
     """Takes an engine from the layout it has to another."""
 
     def __init__(
-        self, engine: Engine, layout: Layout, programs: Sequence[Program], condition: Condition
+        self,
+        engine: Engine,
+        layout: Layout,
+        programs: Sequence[Program],
+        condition: Condition,
+        shipper: Shipper,
     ) -> None:
         self._engine, self._layout = engine, layout
-        self._after, self._condition = programs, condition
+        self._programs, self._condition, self._shipper = programs, condition, shipper
         self._net: Network = programs[0].problem.network
         self._old = {server.station.key: server for server in engine.servers}
         self._old_layout = engine.layout
         self._now_s = engine.now_s
-        self._resend: list[tuple[Server, Events]] = []
-        self.moves: list[Move] = []
 
-    def run(self) -> list[Move]:
-        """Do it; gives the moves."""
+    def run(self) -> None:
+        """Do it."""
         engine, layout = self._engine, self._layout
         fresh = engine.make_servers(layout)
         self._new = {server.station.key: server for server in fresh}
         self._takers = self._find_takers(layout)
-        self._clear_links(layout)
+        stuck = self._clear_links()
         for server in fresh:
             old = self._old.get(server.station.key) or engine.retired.get(server.station.key)
             if old is not None:
                 server.adopt(old, self._now_s)
         engine.replace_servers(layout, fresh)
+        self._readdress()
+        self._shipper.try_again(self._now_s, self._new, self._condition)
         for key, old in self._old.items():
             if old.station.sort == "operator":
                 if key in self._new:
@@ -83,22 +68,16 @@ class Transition:
         for server in fresh:
             if server.station.sort == "operator" and server.station.key not in self._old:
                 self._start(server)
-        self._forward_all(layout)
-        for old, events in self._resend:
-            # A link that is down: sent again, from the beginning of what is left of the way.
-            lane = Lane(target=self._place_of(old))
-            self._finish_way(lane, events.at(np.full(len(events), self._now_s)))
-        return self.moves
-
-    def _place_of(self, old: Server) -> int:
-        keys = [station.key for station in self._old_layout.stations]
-        return keys.index(old.station.key)
+        self._forward_all()
+        for place, events in stuck:
+            moved = events.at(np.full(len(events), self._now_s))
+            self._finish_way(Lane(target=place), moved)
 
     def _find_takers(self, layout: Layout) -> Index:
         """The station of the new layout that gets the events of each token of an operator."""
         taker = np.full(layout.sizes.size, -1, dtype=np.int32)
         first_station = 0
-        for program in self._after:
+        for program in self._programs:
             at, _ = locate_tokens(program)
             for operator, instance in enumerate(at):
                 first = program.first_token + int(program.lineages.operator_first[operator])
@@ -108,80 +87,111 @@ class Transition:
             first_station += program.deployment.size
         return taker
 
-    def _clear_links(self, layout: Layout) -> None:
-        """Let queues of links be served to their end where what waits goes another way now."""
-        targets = [station.key for station in layout.stations]
-        olds = [station.key for station in self._old_layout.stations]
-        for key, old in self._old.items():
+    def _clear_links(self) -> list[tuple[int, Events]]:
+        """Serve the queues of links to their end where something in them does not cross them now.
+
+        Gives what cannot be served, since the link is down, and the link's number.
+        """
+        stuck = []
+        for place, old in enumerate(self._engine.servers):
             if old.station.sort != "link" or not old.waiting.count:
                 continue
-            new = self._new.get(key)
             waiting = concatenate(list(old.waiting))
-            tokens = np.unique(waiting.token)
-            stays = new is not None and all(
-                _same_lane(old, new, token, self._old_layout, layout, olds, targets)
-                for token in tokens.tolist()
-            )
-            if stays:
+            new = self._new.get(old.station.key)
+            stays = np.zeros(len(waiting), dtype=bool)
+            if new is not None:
+                stays = _crosses(new.station, waiting.token, self._layout)
+            if stays.all():
                 continue
             if old.station.halted:
-                self._resend.append((old, concatenate(old.waiting.take_all())))
+                old.waiting.take_all()
+                old.waiting.append(_pick(waiting, stays))
+                stuck.append((place, _pick(waiting, ~stays)))
             else:
                 old.run((), np.inf, np.inf)
+        return stuck
+
+    def _readdress(self) -> None:
+        """Parcels that wait for a way go to whom their events are for now."""
+        parcels, self._shipper.waiting = self._shipper.waiting, []
+        for parcel in parcels:
+            if not len(parcel.events):
+                server = self._new.get(parcel.key)
+                if server is not None and server.station.place == parcel.target:
+                    self._shipper.waiting.append(parcel)
+                continue
+            taker = self._takers[parcel.events.token]
+            for target in np.unique(taker).tolist():
+                part = _pick(parcel.events, taker == target)
+                station = self._layout.stations[target]
+                self._shipper.waiting.append(
+                    replace(parcel, key=station.key, target=station.place, events=part)
+                )
 
     def _perhaps_move(self, old: Server, new: Server) -> None:
         a, b = old.station.place, new.station.place
         if a == b:
             return
-        operator = self._operator_of(new)
-        waiting = new.held
-        sent = operator.state + self._bytes_of(new)
-        arrival_s = self._send(a, b, sent)
-        new.free_s = max(new.free_s, arrival_s)
-        self._note(new.station.name, a, b, sent, arrival_s, waiting)
+        sent = self._operator_of(new).state + self._bytes_of(new)
+        self._ship(new, new.station.name, a, sent, new.held)
 
     def _hand_over(self, old: Server) -> None:
         """What waits for an instance that ends goes to those that take over, in one piece."""
         waiting = concatenate([part for part in old.release() if len(part)])
-        taker = self._takers[waiting.token] if len(waiting) else np.empty(0, dtype=np.int32)
+        if not len(waiting):
+            return
+        taker = self._takers[waiting.token]
         for target in np.unique(taker).tolist():
-            part = waiting.take(np.flatnonzero(taker == target).astype(np.int32))
-            server = self._engine.servers[target]
-            a, b = old.station.place, server.station.place
+            part = _pick(waiting, taker == target)
             sent = float(self._layout.sizes[part.token].sum())
-            arrival_s = self._send(a, b, sent)
-            server.add_late(part.at(np.full(len(part), arrival_s)))
-            self._note(old.station.name, a, b, sent, arrival_s, len(part))
+            server = self._engine.servers[target]
+            a = old.station.place
+            self._ship(server, old.station.name, a, sent, len(part), part)
 
     def _start(self, server: Server) -> None:
         """A new instance waits for the state that it needs, if any."""
         operator = self._operator_of(server)
-        if not operator.state:
-            return
-        name = operator.name
         hosts = [
             old.station.place
             for old in self._old.values()
             if old.station.sort == "operator"
             and old.station.application == server.station.application
-            and old.station.name.partition("@")[0] == name
+            and old.station.name.partition("@")[0] == operator.name
         ]
-        if not hosts:
+        if not operator.state or not hosts:
             return
         b = server.station.place
         a = min(hosts, key=lambda node: (float(self._net.latency_s(node, b)), node))
-        arrival_s = self._send(a, b, operator.state)
-        server.free_s = max(server.free_s, arrival_s)
-        self._note(server.station.name, a, b, operator.state, arrival_s, 0)
+        self._ship(server, server.station.name, a, operator.state, 0)
 
-    def _forward_all(self, layout: Layout) -> None:
+    def _ship(
+        self,
+        server: Server,
+        name: str,
+        source: int,
+        sent_bytes: float,
+        delayed: int,
+        events: Events | None = None,
+    ) -> None:
+        target = server.station.place
+        number = self._shipper.note(name, sent_bytes, source, target, self._now_s, delayed)
+        parcel = Parcel(
+            key=server.station.key,
+            source=source,
+            target=target,
+            sent_bytes=sent_bytes,
+            events=Events.none() if events is None else events,
+            number=number,
+        )
+        self._shipper.ship(parcel, self._now_s, self._new, self._condition)
+
+    def _forward_all(self) -> None:
         """What is under way goes on: on the same lane where there is one, else to its end."""
         keys = [station.key for station in self._old_layout.stations]
-        new_keys = [station.key for station in layout.stations]
+        new_keys = [station.key for station in self._layout.stations]
         for key, old in self._old.items():
             new = self._new.get(key)
-            rows = old.router.under_way
-            for lane, row in zip(old.station.lanes, rows, strict=True):
+            for lane, row in zip(old.station.lanes, old.router.under_way, strict=True):
                 place = None if new is None else _find_lane(lane, new, keys, new_keys)
                 for events in row.take_all():
                     going = np.zeros(len(events), dtype=bool)
@@ -193,72 +203,67 @@ class Transition:
     def _goes_on(self, lane: Lane, events: Events) -> npt.NDArray[np.bool_]:
         """Whether each of the events is known where a lane of the new layout leads."""
         station = self._layout.stations[lane.target]
-        if station.sort != "link" or station.lane_of is None:
-            return np.asarray(self._takers[events.token] == lane.target)
-        at = events.token if station.by_token else self._layout.stream_of[events.token]
-        return np.asarray(station.lane_of[at] >= 0)
+        if station.sort == "link":
+            return _crosses(station, events.token, self._layout)
+        return np.asarray(self._takers[events.token] == lane.target)
 
     def _finish_way(self, lane: Lane, events: Events) -> None:
         """Events that have left along a lane go the rest of their way, with nobody before them."""
-        tokens = np.unique(events.token)
-        for token in tokens.tolist():
-            own = events.take(np.flatnonzero(events.token == token).astype(np.int32))
+        sizes = self._old_layout.sizes
+        for token in np.unique(events.token).tolist():
+            own = _pick(events, events.token == token)
             station = self._old_layout.stations[lane.target]
             at, rest_s = token, 0.0
+            again: Station | None = None
             while station.sort == "link":
                 onward = station.lanes[_lane_of(station, at, self._old_layout)]
-                rest_s += station.per_byte_s * float(self._old_layout.sizes[at])
-                rest_s += onward.latency_s
+                if station.halted and again is None:
+                    if self._wait_there(station, own, at, rest_s):
+                        break
+                    again = station
+                rest_s += station.per_byte_s * float(sizes[at]) + onward.latency_s
                 at += onward.shift
                 station = self._old_layout.stations[onward.target]
-            server = self._engine.servers[int(self._takers[at])]
-            if server.station.place != station.place:
-                rest_s += float(self._net.latency_s(station.place, server.station.place))
-            moved = Events(
-                own.moment + rest_s, own.birth, np.full(len(own), at, np.int32), own.held
-            )
-            server.add_late(moved)
+            else:
+                self._arrive(station, own, at, rest_s, again)
 
-    def _send(self, a: int, b: int, sent_bytes: float) -> float:
-        """When bytes sent now from node to node are all there; links are taken on the way.
+    def _wait_there(self, station: Station, events: Events, token: int, rest_s: float) -> bool:
+        """Have events wait at a link that is down, if they still have to cross it."""
+        new = self._new.get(station.key)
+        if new is None or not _crosses(new.station, np.array([token]), self._layout).all():
+            return False
+        tokens = np.full(len(events), token, dtype=np.int32)
+        new.add_late(Events(events.moment + rest_s, events.birth, tokens, events.held))
+        return True
 
-        What was on a node that is down comes from the nearest cloud, where its copy is.
-        """
-        net, speed = self._net, self._condition
-        if speed.node_speed(a) <= 0 and not sent_bytes:
-            return self._now_s
-        if speed.node_speed(a) <= 0:
-            up = [node for node in net.cloud_nodes.tolist() if speed.node_speed(node) > 0]
-            if not up:
-                return np.inf
-            a = min(up, key=lambda node: (float(net.latency_s(node, b)), node))
-        if a == b:
-            return self._now_s
-        start, end = int(net.node_site[a]), int(net.node_site[b])
-        lan = net.node_lan_available_bps
-        links = net.wan.route(start, end).tolist()
-        if start != end and not links:
-            return np.inf
-        hops = [(lan_name(net, a, "out"), float(net.node_lan_latency_s[a]), lan[a])]
-        for link in links:
-            latency_s = float(net.wan.latency_s(*net.wan.link_ends(link)))
-            free_bps = float(net.wan.link_available_bps([link])[0]) * speed.link_speed(link)
-            hops.append((wan_name(net, link), latency_s, free_bps))
-        into = float(lan[b]) * speed.node_speed(b) if speed.node_speed(b) > 0 else 0.0
-        hops.append((lan_name(net, b, "in"), float(net.node_lan_latency_s[b]), into))
-        time_s = self._now_s
-        for name, latency_s, free_bps in hops:
-            server = self._new.get(name)
-            begin_s = time_s if server is None else max(time_s, server.free_s)
-            taken_s = 8.0 * sent_bytes / free_bps if free_bps > 0 else np.inf
-            time_s = begin_s + (taken_s if sent_bytes else 0.0)
-            if server is not None and np.isfinite(time_s):
-                server.free_s = time_s
-            time_s += latency_s
-        return float(time_s)
+    def _arrive(
+        self, station: Station, events: Events, token: int, rest_s: float, again: Station | None
+    ) -> None:
+        """Have events arrive at whom they are for now; from a link that is down, sent again."""
+        net = self._net
+        server = self._engine.servers[int(self._takers[token])]
+        target = server.station.place
+        if again is not None:
+            rest_s = self._way_again_s(again, target, float(self._layout.sizes[token]))
+        elif target != station.place:
+            rest_s += float(net.latency_s(station.place, target))
+        tokens = np.full(len(events), token, dtype=np.int32)
+        server.add_late(Events(events.moment + rest_s, events.birth, tokens, events.held))
+
+    def _way_again_s(self, link: Station, target: int, size_bytes: float) -> float:
+        """How long an event takes that is sent again from before a link, to a node."""
+        net, end = self._net, int(self._net.node_site[target])
+        if link.place < 0:  # No way led there: nobody knows where it is.
+            return 0.0
+        is_lan = link.key.startswith("LAN ")
+        start = int(net.node_site[link.place]) if is_lan else net.wan.link_ends(link.place)[0]
+        latency_s = float(net.wan.latency_s(start, end)) + float(net.node_lan_latency_s[target])
+        free_bps = float(net.wan.available_bps(start, end))
+        taken_s = 8.0 * size_bytes / free_bps if free_bps > 0 else 0.0
+        return taken_s + (latency_s if np.isfinite(latency_s) else 0.0)
 
     def _operator_of(self, server: Server) -> Operator:
-        program = self._after[server.station.application]
+        program = self._programs[server.station.application]
         app = program.problem.application
         return app.operators[int(program.deployment.operator[server.station.instance])]
 
@@ -268,22 +273,9 @@ class Transition:
             parts += list(server.hall.open)
         return float(sum(self._layout.sizes[part.token].sum() for part in parts))
 
-    def _note(self, name: str, a: int, b: int, sent: float, arrival_s: float, waiting: int) -> None:
-        self.moves.append(
-            Move(
-                at_s=self._now_s,
-                operator=name,
-                source=self._net.node_name(a),
-                target=self._net.node_name(b),
-                sent_bytes=sent,
-                downtime_s=arrival_s - self._now_s,
-                delayed_events=waiting,
-            )
-        )
-
 
 def _pick(events: Events, wanted: npt.NDArray[np.bool_]) -> Events:
-    return events.take(np.flatnonzero(wanted).astype(np.int32))
+    return events if wanted.all() else events.take(np.flatnonzero(wanted).astype(np.int32))
 
 
 def _lane_of(station: Station, token: int, layout: Layout) -> int:
@@ -294,24 +286,14 @@ def _lane_of(station: Station, token: int, layout: Layout) -> int:
     return int(station.lane_of[at])
 
 
-def _same_lane(
-    old: Server,
-    new: Server,
-    token: int,
-    before: Layout,
-    after: Layout,
-    olds: list[str],
-    targets: list[str],
-) -> bool:
-    """Whether events of a token go on behind a link as they did before."""
-    a = old.station.lanes[_lane_of(old.station, token, before)]
-    place = _lane_of(new.station, token, after)
-    if not 0 <= place < len(new.station.lanes):
-        return False
-    b = new.station.lanes[place]
-    return bool(
-        olds[a.target] == targets[b.target] and a.latency_s == b.latency_s and a.shift == b.shift
-    )
+def _crosses(
+    station: Station, token: npt.NDArray[np.integer], layout: Layout
+) -> npt.NDArray[np.bool_]:
+    """Whether events of these tokens cross a link."""
+    if station.lane_of is None:
+        return np.ones(token.size, dtype=bool)
+    at = token if station.by_token else layout.stream_of[token]
+    return np.asarray(station.lane_of[at] >= 0)
 
 
 def _find_lane(lane: Lane, new: Server, keys: list[str], new_keys: list[str]) -> int | None:

@@ -88,14 +88,17 @@ class Hall:
         """Those that wait."""
         return self._open
 
-    def let_go(self, served: Events) -> Events:
-        """What leaves of events that are served, and when."""
+    def let_go(self, served: Events, limit_s: float) -> Events:
+        """What leaves before a time of events that are served, and when."""
         window = self._window
-        if not window.events:
-            handed = np.empty(len(served))
-            hand_on_by_slide(served.moment, window.slide_s, handed)
-            return self._hold(served, handed)
         self._open.append(served)
+        if not window.events:
+            waiting = concatenate(self._open.take_all())
+            handed = np.empty(len(waiting))
+            hand_on_by_slide(waiting.moment, window.slide_s, handed)
+            place = int(np.searchsorted(handed, limit_s, side="left"))
+            self._open.append(waiting[place:])
+            return self._hold(waiting[:place], handed[:place])
         full = self._full(window.events)
         ends = full.time[window.events - 1 :: window.events]
         return self._hold(full, np.repeat(ends, window.events))

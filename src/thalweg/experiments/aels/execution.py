@@ -7,9 +7,9 @@ from time import perf_counter
 
 from thalweg.model.placement import Placement
 from thalweg.model.problem import Problem
-from thalweg.simulate.building import number_programs
-from thalweg.simulate.figures import measure_latencies
+from thalweg.simulate.measured import measure_latencies
 from thalweg.simulate.physics import placement_physics
+from thalweg.simulate.program import number_programs
 from thalweg.simulate.run import WARM_UP_SHARE
 from thalweg.simulate.seeds import Seeds
 from thalweg.simulate.session import Session, Setting

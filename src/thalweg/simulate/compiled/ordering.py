@@ -32,18 +32,31 @@ def merge(
     holds = held_a.size > 0 or held_b.size > 0
     time, birth = np.empty(m + n), np.empty(m + n)
     token, held = np.empty(m + n, dtype=np.int32), np.zeros(m + n if holds else 0)
-    i = j = 0
-    for k in range(m + n):
-        if j >= n or (i < m and time_a[i] + later_a <= time_b[j] + later_b):
-            time[k], birth[k], token[k] = time_a[i] + later_a, birth_a[i], token_a[i]
-            if held_a.size:
-                held[k] = held_a[i]
-            i += 1
-        else:
-            time[k], birth[k], token[k] = time_b[j] + later_b, birth_b[j], token_b[j]
-            if held_b.size:
-                held[k] = held_b[j]
-            j += 1
+    i = j = k = 0
+    while i < m and j < n:
+        # Without a jump that nobody can foresee: which row is next is a number.
+        now_a, now_b = time_a[i] + later_a, time_b[j] + later_b
+        first = now_a <= now_b
+        time[k] = now_a if first else now_b
+        birth[k] = birth_a[i] if first else birth_b[j]
+        token[k] = token_a[i] if first else token_b[j]
+        if holds:
+            held_i = held_a[i] if held_a.size else 0.0
+            held_j = held_b[j] if held_b.size else 0.0
+            held[k] = held_i if first else held_j
+        i += int(first)
+        j += 1 - int(first)
+        k += 1
+    for rest in range(i, m):
+        time[k], birth[k], token[k] = time_a[rest] + later_a, birth_a[rest], token_a[rest]
+        if held_a.size:
+            held[k] = held_a[rest]
+        k += 1
+    for rest in range(j, n):
+        time[k], birth[k], token[k] = time_b[rest] + later_b, birth_b[rest], token_b[rest]
+        if held_b.size:
+            held[k] = held_b[rest]
+        k += 1
     return time, birth, token, held
 
 
