@@ -182,3 +182,11 @@ def test_services_that_are_no_times_are_refused(values):
 def test_what_is_no_number_is_refused_as_bad_input(make):
     with pytest.raises(InvalidInput):
         make()
+
+
+def test_bursts_are_the_same_to_the_last_bit_whatever_the_pieces():
+    process = OnOff(on_s=0.3, off_s=0.7)
+    whole = process.begin(Seeds("bursts")).before(50.0, 40.0)
+    births = process.begin(Seeds("bursts"))
+    pieces = [births.before(until_s, 40.0) for until_s in np.linspace(0.0, 50.0, 700)[1:]]
+    np.testing.assert_array_equal(whole, np.concatenate(pieces))

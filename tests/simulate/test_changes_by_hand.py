@@ -507,3 +507,85 @@ def test_what_will_come_does_not_change_what_is_decided_before():
 def test_an_interval_that_is_no_duration_is_refused(interval_s):
     with pytest.raises(InvalidInput, match="interval_s"):
         Control(interval_s=interval_s)
+
+
+def test_a_window_is_not_handed_on_while_its_node_is_down():
+    problem = small(work(window=TimeWindow(1.0)))
+    changes = [SpeedChange(at_s=5.5, node="dc/n"), SpeedChange(at_s=15.5, node="dc/n", speed=1.0)]
+    found = simulate(problem, {"t": "dc/n", "z": "f1/n"}, *changes, times=[5.05, 5.2, 5.3])
+    (row,) = found.rows("applications")
+    assert row["events"] == 3
+    # The slide ended at 6 s; they leave when the node is up again.
+    assert row["latency_max_s"] > 10.4
+    assert row["latency_p50_s"] > 10.0
+
+
+def test_a_window_is_not_handed_on_while_the_state_is_on_its_way():
+    problem = small(work(window=TimeWindow(1.0), state=1e6))  # 8 s at 1 Mbps.
+    change = PlanChange(at_s=5.5, plan=place(problem, THERE))
+    found = simulate(problem, {"t": "f1/n", "z": "dc/n"}, change, times=[5.05, 5.2, 5.4])
+    (move,) = [move for move in found.runs[0].moves if move["operator"] == "t"]
+    assert move["downtime_s"] > 8.0
+    (row,) = found.rows("applications")
+    assert row["events"] == 3
+    assert row["latency_p50_s"] > 8.0
+
+
+@pytest.mark.parametrize("later_s", [0.0, 1e-6])
+def test_what_fails_has_failed_before_anybody_acts_on_it(later_s):
+    problem = small(work(cpu_per_event=5e7))
+    changes = [
+        SpeedChange(at_s=5.0, node="f1/n", loses=True),
+        PlanChange(at_s=5.0 + later_s, plan=place(problem, THERE)),
+    ]
+    found = simulate(problem, {"t": "f1/n", "z": "dc/n"}, *changes)
+    assert found.totals["lost"] == 1900  # 400 that wait, and all that are born there from then on.
+
+
+def test_what_is_on_its_way_to_a_link_that_is_down_is_kept_when_the_link_is_left():
+    problem = small(work(), fogs=2)
+    changes = [
+        SpeedChange(at_s=4.0, link=("f2", "dc")),
+        PlanChange(at_s=5.0, plan=place(problem, {"t": "dc/n", "z": "f2/n"})),
+        PlanChange(at_s=5.02, plan=place(problem, {"t": "dc/n", "z": "dc/n"})),
+    ]
+    # `simulate` asserts that every event is accounted for.
+    found = simulate(problem, {"t": "f1/n", "z": "f2/n"}, *changes, rates={("s", "f2"): 0.0})
+    assert found.totals["queued"] == 0
+
+
+def test_an_instance_that_comes_back_does_not_wait_for_what_was_never_sent():
+    problem = small(work(cpu_per_event=5e7))
+    replica = Placement.of(
+        [
+            Instance(operator="s", node="f1/n", origin="f1"),
+            Instance(operator="t", node="f1/n", origin="f1"),
+            Instance(operator="z", node="dc/n"),
+        ]
+    )
+    there = place(problem, {"t": "dc/n", "z": "dc/n"})
+    changes = [
+        SpeedChange(at_s=4.0, link=LINK),
+        PlanChange(at_s=5.0, plan=there),
+        PlanChange(at_s=6.0, plan=replica),
+        SpeedChange(at_s=7.0, link=LINK, speed=1.0),
+        PlanChange(at_s=8.0, plan=there),
+    ]
+    found = simulate(problem, {"t": "f1/n", "z": "dc/n"}, *changes)
+    # 20 a second are served, from 8 s on as well.
+    assert found.totals["ended"] > 20 * 11
+
+
+def test_the_queue_of_an_instance_that_handed_over_is_empty():
+    problem = small(work(cpu_per_event=5e7))
+    replica = Placement.of(
+        [
+            Instance(operator="s", node="f1/n", origin="f1"),
+            Instance(operator="t", node="dc/n", origin="f1"),
+            Instance(operator="z", node="dc/n"),
+        ]
+    )
+    found = simulate(problem, HERE, PlanChange(at_s=5.0, plan=replica))
+    (queue,) = [row["queue"] for row in found.runs[0].queues if row["name"] == "t"]
+    assert max(queue) > 300
+    assert queue[-1] == 0

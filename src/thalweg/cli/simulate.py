@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from thalweg.cli.output_files import require_place, write_beside
 if TYPE_CHECKING:
     from thalweg.errors import Defects, InvalidInput
     from thalweg.model import Application, Network, Plan
+    from thalweg.model.changes import Change
     from thalweg.simulate import Experiment, Physics, Simulation
 
 _STEPS = 1000
@@ -155,11 +157,13 @@ class _Case:
         self._defects = defects
         self._paths = (application, network, plan)
         pairs = [(application, plan)]
+        self._plan_files = [plan]
         for text in beside:
             app, colon, placed = text.partition(":")
             defects.require(bool(app and colon and placed), "--beside", text, "APP:PLAN")
             if app and colon and placed:
                 pairs.append((Path(app), Path(placed)))
+                self._plan_files.append(Path(placed))
         self.network: Network | None = defects.attempt("", lambda: load_network(network))
         loaded = [
             (
@@ -217,10 +221,13 @@ class _Case:
         found = []
         for defect in error.defects:
             path, file = defect.path, None
+            number, which = 0, re.match(r"plans\[(\d+)\]\.", path)
+            if which is not None:
+                number, path = int(which[1]), path[which.end() :]
             if path.startswith("changes["):
                 file = self._changes
             elif path.startswith(("placement", "plan.")):
-                file = self._paths[2]
+                file = self._plan_files[number]
                 path = path.removeprefix("plan.")
             if file is None:
                 found.append(defect)
@@ -237,9 +244,11 @@ def _scaled(
 
     from thalweg.model import Problem
 
-    load = options.get("workload")
+    load, scaled = options.get("workload"), {}
+    if options.get("changes"):
+        scaled["changes"] = tuple(_scale(change, app.name, factor) for change in options["changes"])
     if load is not None:
-        return {"workload": replace(load, rate=load.rate * factor)}
+        return {**scaled, "workload": replace(load, rate=load.rate * factor)}
     births = Problem(application=app, network=net).births
     rates = {
         (app.operators[o].name, net.site_names[s]): rate * factor
@@ -247,7 +256,19 @@ def _scaled(
             births.operator.tolist(), births.site.tolist(), births.rate.tolist(), strict=True
         )
     }
-    return {"rates": rates}
+    return {**scaled, "rates": rates}
+
+
+def _scale(change: Change, application: str, factor: float) -> Change:
+    """A change of the first application's rates, times a factor; others as they are."""
+    from dataclasses import replace
+
+    from thalweg.model.changes import RateChange
+
+    own = isinstance(change, RateChange) and change.application in (None, application)
+    if not (own and isinstance(change, RateChange)):
+        return change
+    return replace(change, rates={pair: rate * factor for pair, rate in change.rates.items()})
 
 
 def _physics(
@@ -320,7 +341,8 @@ def _save(
     command = shlex.join(["thalweg", *sys.argv[1:]])
     for factor, result in zip(factors, found, strict=True):
         folder = out if len(found) == 1 else out / f"rate-{factor:g}"
-        save_simulation(result, folder, inputs=inputs, command=command)
+        more = {"rate_factor": factor}
+        save_simulation(result, folder, inputs=inputs, command=command, settings=more)
         say(f"wrote {folder}")
 
 

@@ -131,7 +131,7 @@ class _Bursts:
     def __init__(self, seeds: Seeds, on_s: float, off_s: float) -> None:
         self._spans, self._on_s, self._off_s = seeds.key("spans"), on_s, off_s
         self._births = _Renewals(seeds, poisson=True)
-        self._now_s = self._worked_s = 0.0
+        self._now_s = self._begin_s = self._worked_s = 0.0
         self._number = 1
         first = float(draw_uniforms(self._spans, 0, 1)[0])
         self._is_on = first < on_s / (on_s + off_s)
@@ -143,12 +143,14 @@ class _Bursts:
         while self._now_s < until_s:
             end_s = min(until_s, self._change_s)
             if self._is_on:
-                shift_s = self._now_s - self._worked_s
-                self._worked_s += end_s - self._now_s
-                found.append(shift_s + self._births.before(self._worked_s, loud))
+                # From the beginning of the burst, so that sums do not depend on the pieces.
+                shift_s = self._begin_s - self._worked_s
+                found.append(shift_s + self._births.before(end_s - shift_s, loud))
             self._now_s = end_s
             if end_s == self._change_s:
-                self._is_on = not self._is_on
+                if self._is_on:
+                    self._worked_s += end_s - self._begin_s
+                self._begin_s, self._is_on = end_s, not self._is_on
                 self._change_s = end_s + self._draw_span()
         return np.minimum(np.concatenate(found), np.nextafter(until_s, -np.inf))
 

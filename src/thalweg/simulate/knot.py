@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thalweg.model.graph import Floats
 from thalweg.simulate.events import Events, concatenate, merge_all
 
 if TYPE_CHECKING:
@@ -107,7 +108,12 @@ def _same(a: Events, b: Events) -> bool:
         and np.array_equal(a.moment, b.moment)
         and np.array_equal(a.token, b.token)
         and np.array_equal(a.birth, b.birth)
+        and np.array_equal(_held(a), _held(b))
     )
+
+
+def _held(events: Events) -> Floats:
+    return events.held if events.held.size else np.zeros(len(events))
 
 
 def _from_outside(engine: Engine, group: Sequence[int]) -> list[int]:

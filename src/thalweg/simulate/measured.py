@@ -82,27 +82,27 @@ def compare_estimates(session: Session) -> list[Row]:
     return rows
 
 
+def measure_paths(session: Session, application: int) -> tuple[Floats, Floats, Floats]:
+    """Mean latency and mean wait for windows on each row of paths, and how many paths it is.
+
+    NaN where no event came.
+    """
+    own = own_rows(session, application)
+    sums = session.record.sums[own]
+    count = np.where(sums[:, COUNT] > 0, sums[:, COUNT], np.nan)
+    ways = np.array([session.book.rows[k].ways for k in own])
+    return sums[:, TOTAL_S] / count, sums[:, HELD_S] / count, ways
+
+
 def measure_latencies(session: Session, application: int) -> Row:
     """Aggregate and worst latency, and response time, over the paths that events came along."""
-    sums = session.record.sums
-    total_s = worst_s = response_s = window_s = paths = 0.0
-    for k in own_rows(session, application):
-        count = sums[k, COUNT]
-        if not count:
-            continue
-        mean_s = float(sums[k, TOTAL_S] / count)
-        ways = session.book.rows[k].ways
-        total_s += mean_s * ways
-        window_s += float(sums[k, HELD_S] / count) * ways
-        paths += ways
-        worst_s = max(worst_s, mean_s)
-        response_s = max(response_s, mean_s - float(sums[k, HELD_S] / count))
+    latency_s, window_s, ways = measure_paths(session, application)
+    seen = np.isfinite(latency_s)
+    latency_s, window_s, ways = latency_s[seen], window_s[seen], ways[seen]
     return {
-        "aggregate_latency_s": total_s,
-        "worst_latency_s": worst_s,
-        "response_time_s": response_s,
-        "aggregate_window_s": window_s,
-        "paths": paths,
+        "aggregate_latency_s": float(latency_s @ ways),
+        "worst_latency_s": float(latency_s.max(initial=0.0)),
+        "response_time_s": float((latency_s - window_s).max(initial=0.0)),
     }
 
 

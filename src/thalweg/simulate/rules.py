@@ -19,7 +19,7 @@ from thalweg.model.plan import Plan
 from thalweg.model.problem import Problem
 from thalweg.planning import require_current
 from thalweg.simulate.physics import Physics
-from thalweg.simulate.program import Program
+from thalweg.simulate.program import Program, locate_tokens
 from thalweg.simulate.session import with_rates
 
 _LONGEST_S = 1e9
@@ -39,6 +39,7 @@ _MOST_SLIDES = 1_000_000
 
 def unfold(program: Program) -> Deployment:
     """The placement of a program unfolded; raises where it does not fit."""
+    locate_tokens(program)
     return program.deployment
 
 
@@ -141,7 +142,7 @@ def _try_change(program: Program, change: PlanChange | RateChange) -> None:
     if isinstance(plan, Plan):
         pose(problem.application, problem.network, plan, None)
     placed = plan.placement if isinstance(plan, Plan) else plan
-    _ = replace(program, placement=placed).deployment
+    unfold(replace(program, placement=placed))
 
 
 def require_size(defects: Defects, programs: Sequence[Program], seconds: float) -> None:

@@ -156,8 +156,12 @@ def prepare(
     distinct = len(set(names)) == len(names)
     defects.require(distinct, "application", names, "a name of its own for each")
     defects.raise_if_any()
+    several = len(apps) > 1
     problems = [
-        defects.attempt("", partial(pose, app, network, placed, rates if not k else None))
+        defects.attempt(
+            f"plans[{k}]" if several else "",
+            partial(pose, app, network, placed, rates if not k else None),
+        )
         for k, (app, placed) in enumerate(zip(apps, plans, strict=True))
     ]
     defects.raise_if_any()
@@ -171,8 +175,8 @@ def prepare(
         defects.raise_if_any()
     placements = [p.placement if isinstance(p, Plan) else p for p in plans]
     programs = number_programs(posed, placements, own)
-    for program in programs:
-        defects.attempt("", partial(unfold, program))
+    for k, program in enumerate(programs):
+        defects.attempt(f"plans[{k}]" if several else "", partial(unfold, program))
     defects.raise_if_any()
     timeline = list(changes)
     if workload is not None:

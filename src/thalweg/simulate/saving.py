@@ -139,11 +139,16 @@ def to_arrow(found: Simulation, table: str) -> pa.Table:
 
 
 def save_simulation(
-    found: Simulation, folder: Path, *, inputs: Mapping[str, str] | None = None, command: str = ""
+    found: Simulation,
+    folder: Path,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    command: str = "",
+    settings: Mapping[str, object] | None = None,
 ) -> list[Path]:
     """Write all tables and the manifest into a folder; gives the files.
 
-    `inputs` are the hashes of what was read, by name.
+    `inputs` are the hashes of what was read, by name, `settings` what else is to be remembered.
 
     Raises:
         InvalidInput: where the folder cannot be written.
@@ -158,7 +163,8 @@ def save_simulation(
             draft.replace(path)
             files.append(path)
         manifest = folder / MANIFEST
-        text = json.dumps(_manifest(found, inputs or {}, command), indent=2, ensure_ascii=False)
+        manifested = {**_manifest(found, inputs or {}, command), "settings": dict(settings or {})}
+        text = json.dumps(manifested, indent=2, ensure_ascii=False)
         draft = folder / f".{MANIFEST}"
         draft.write_text(text + "\n", encoding="utf-8")
         draft.replace(manifest)

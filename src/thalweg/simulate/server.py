@@ -164,25 +164,37 @@ class Server:
             self.stays = [*other.stays, (other.station.place, worked_s, other.tally.come)]
         if self.waiting.count or other.station.halted:
             # Nobody is served in the past, however long the server has stood still.
-            self.free_s = max(self.free_s, now_s)
+            self.stand_still(now_s)
 
-    def release(self) -> list[Events]:
-        """Let all go that waits, as it came."""
+    def stand_still(self, until_s: float) -> None:
+        """Have nothing done before a time."""
+        self.free_s = max(self.free_s, until_s)
+        if self.hall is not None:
+            self.hall.not_before_s = max(self.hall.not_before_s, until_s)
+
+    def resume(self, now_s: float) -> None:
+        """Have everything go on, however long it would have stood still."""
+        self.free_s = now_s
+        if self.hall is not None:
+            self.hall.not_before_s = now_s
+
+    def release(self, now_s: float) -> list[Events]:
+        """Let all go that waits, as it came; it leaves this queue now."""
         parts = [*self.waiting.take_all(), self.jobs.members]
         self.jobs = Jobs.none()
         if self.hall is not None:
             parts += self.hall.open.take_all()
-        parts.append(self.late)
-        self.late = Events.none()
+        self.count_out(parts, now_s)
         return parts
+
+    def count_out(self, parts: Sequence[Events], now_s: float) -> None:
+        """Events leave this queue that have not been served."""
+        self.tally.departed[self.edges > now_s] += sum(len(part) for part in parts)
+        self.tally.figures[AREA_S] += _waited_s(parts, self.span.warm_s, now_s)
 
     def lose(self, now_s: float) -> None:
         """Lose all that waits."""
-        late = len(self.late)
-        lost = sum(len(part) for part in self.release())
-        self.tally.lost += lost
-        # What has not come yet is in no queue.
-        self.tally.departed[self.edges > now_s] += lost - late
+        self.tally.lost += sum(len(part) for part in self.release(now_s))
 
     def add_late(self, events: Events) -> None:
         """Have events arrive that come on no lane."""
@@ -305,6 +317,12 @@ class Server:
 
     def finish(self, end_s: float) -> None:
         """Count the time of what still waits as the run ends."""
-        for events in self.waiting:
-            since = np.maximum(events.moment, self.span.warm_s)
-            self.tally.figures[AREA_S] += float(np.maximum(end_s - since, 0.0).sum())
+        parts = [*self.waiting, self.jobs.members]
+        self.tally.figures[AREA_S] += _waited_s(parts, self.span.warm_s, end_s)
+
+
+def _waited_s(parts: Sequence[Events], warm_s: float, now_s: float) -> float:
+    """How long events have waited by now, all together, since the warm-up."""
+    return sum(
+        float(np.maximum(now_s - np.maximum(part.moment, warm_s), 0.0).sum()) for part in parts
+    )

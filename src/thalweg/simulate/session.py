@@ -163,20 +163,28 @@ class Session:
     def apply(self, changes: Sequence[Change]) -> None:
         """Change what is to change at this moment."""
         self._close()
-        for change in changes:
-            if isinstance(change, PlanChange):
-                self._place(change)
-            elif isinstance(change, RateChange):
-                self._rate(change)
-            else:
-                self._speed(change)
-        self._cause = "; ".join(_tell(change) for change in changes)
-        if any(not isinstance(change, RateChange) for change in changes):
-            self._rebuild()
-        else:
-            self.engine.flows.reset()
+        causes = [_tell(change) for change in changes]
+        if self._begin_s == self.engine.now_s and self.segments:
+            causes = [self._cause, *causes]
+        self._cause = "; ".join(causes)
+        self.engine.flows.reset()
+        # What fails at a moment has failed before anybody acts on it.
+        for sort in (RateChange, SpeedChange, PlanChange):
+            found = [change for change in changes if isinstance(change, sort)]
+            for change in found:
+                self._make(change)
+            if found and sort is not RateChange:
+                self._rebuild()
         self._begin_s = self.engine.now_s
         self._piece_s = self._find_piece_s()
+
+    def _make(self, change: Change) -> None:
+        if isinstance(change, PlanChange):
+            self._place(change)
+        elif isinstance(change, RateChange):
+            self._rate(change)
+        else:
+            self._speed(change)
 
     def _rebuild(self) -> None:
         layout = build_layout(self.programs, self.condition)
@@ -188,7 +196,7 @@ class Session:
     def _close(self) -> None:
         """Keep what was counted since the last change."""
         engine = self.engine
-        if engine.now_s > self._begin_s or not self.segments:
+        if engine.now_s > self._begin_s:
             self.segments.append(
                 Segment(
                     begin_s=self._begin_s,

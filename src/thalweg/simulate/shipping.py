@@ -65,21 +65,24 @@ class Shipper:
         """Send a parcel; the station that it is for works on when it has arrived."""
         arrival_s = self._send(parcel, now_s, servers, condition)
         move = self.moves[parcel.number]
-        self.moves[parcel.number] = replace(move, downtime_s=arrival_s - move.at_s)
+        downtime_s = arrival_s - move.at_s
+        if np.isfinite(move.downtime_s):  # The last of its parts counts.
+            downtime_s = max(downtime_s, move.downtime_s)
+        self.moves[parcel.number] = replace(move, downtime_s=downtime_s)
         server = servers.get(parcel.key)
         if server is None:
             return
         if not np.isfinite(arrival_s):
             self.waiting.append(parcel)
             if not len(parcel.events):
-                server.free_s = np.inf
+                server.stand_still(np.inf)
             return
         if len(parcel.events):
             server.add_late(parcel.events.at(np.full(len(parcel.events), arrival_s)))
-        elif np.isinf(server.free_s):
-            server.free_s = arrival_s
-        else:
-            server.free_s = max(server.free_s, arrival_s)
+            return
+        if np.isinf(server.free_s):
+            server.resume(now_s)
+        server.stand_still(arrival_s)
 
     def try_again(self, now_s: float, servers: Mapping[str, Server], condition: Condition) -> None:
         """Send what waits, now that something has changed."""

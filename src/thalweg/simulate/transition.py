@@ -56,6 +56,8 @@ class Transition:
             old = self._old.get(server.station.key) or engine.retired.get(server.station.key)
             if old is not None:
                 server.adopt(old, self._now_s)
+                if server.station.key not in self._old and np.isinf(server.free_s):
+                    server.resume(self._now_s)  # What it waited for is nobody's any more.
         engine.replace_servers(layout, fresh)
         self._readdress()
         self._shipper.try_again(self._now_s, self._new, self._condition)
@@ -70,8 +72,7 @@ class Transition:
                 self._start(server)
         self._forward_all()
         for place, events in stuck:
-            moved = events.at(np.full(len(events), self._now_s))
-            self._finish_way(Lane(target=place), moved)
+            self._finish_way(Lane(target=place), events)
 
     def _find_takers(self, layout: Layout) -> Index:
         """The station of the new layout that gets the events of each token of an operator."""
@@ -94,7 +95,10 @@ class Transition:
         """
         stuck = []
         for place, old in enumerate(self._engine.servers):
-            if old.station.sort != "link" or not old.waiting.count:
+            if old.station.sort != "link":
+                continue
+            stuck += self._turn_late(place, old)
+            if not old.waiting.count:
                 continue
             waiting = concatenate(list(old.waiting))
             new = self._new.get(old.station.key)
@@ -106,10 +110,21 @@ class Transition:
             if old.station.halted:
                 old.waiting.take_all()
                 old.waiting.append(_pick(waiting, stays))
-                stuck.append((place, _pick(waiting, ~stays)))
+                gone = _pick(waiting, ~stays)
+                old.count_out([gone], self._now_s)
+                stuck.append((place, gone.at(np.full(len(gone), self._now_s))))
             else:
                 old.run((), np.inf, np.inf)
         return stuck
+
+    def _turn_late(self, place: int, old: Server) -> list[tuple[int, Events]]:
+        """What is on its way to a link that it does not cross any more."""
+        new = self._new.get(old.station.key)
+        crosses = np.zeros(len(old.late), dtype=bool)
+        if new is not None:
+            crosses = _crosses(new.station, old.late.token, self._layout)
+        turned, old.late = _pick(old.late, ~crosses), _pick(old.late, crosses)
+        return [(place, turned)] if len(turned) else []
 
     def _readdress(self) -> None:
         """Parcels that wait for a way go to whom their events are for now."""
@@ -124,8 +139,15 @@ class Transition:
             for target in np.unique(taker).tolist():
                 part = _pick(parcel.events, taker == target)
                 station = self._layout.stations[target]
+                sent = float(self._layout.sizes[part.token].sum())
                 self._shipper.waiting.append(
-                    replace(parcel, key=station.key, target=station.place, events=part)
+                    replace(
+                        parcel,
+                        key=station.key,
+                        target=station.place,
+                        sent_bytes=sent,
+                        events=part,
+                    )
                 )
 
     def _perhaps_move(self, old: Server, new: Server) -> None:
@@ -137,7 +159,8 @@ class Transition:
 
     def _hand_over(self, old: Server) -> None:
         """What waits for an instance that ends goes to those that take over, in one piece."""
-        waiting = concatenate([part for part in old.release() if len(part)])
+        self._readdress_late(old)
+        waiting = concatenate([part for part in old.release(self._now_s) if len(part)])
         if not len(waiting):
             return
         taker = self._takers[waiting.token]
@@ -147,6 +170,19 @@ class Transition:
             server = self._engine.servers[target]
             a = old.station.place
             self._ship(server, old.station.name, a, sent, len(part), part)
+
+    def _readdress_late(self, old: Server) -> None:
+        """What is on its way to an instance that ends arrives where it goes on, a way later."""
+        late, old.late = old.late, Events.none()
+        if not len(late):
+            return
+        taker = self._takers[late.token]
+        for target in np.unique(taker).tolist():
+            server = self._engine.servers[target]
+            a, b = old.station.place, server.station.place
+            way_s = float(self._net.latency_s(a, b))
+            part = _pick(late, taker == target)
+            server.add_late(part.at(part.moment + (way_s if np.isfinite(way_s) else 0.0)))
 
     def _start(self, server: Server) -> None:
         """A new instance waits for the state that it needs, if any."""

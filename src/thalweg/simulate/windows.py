@@ -68,6 +68,8 @@ class Hall:
         """The number of the slide that is open."""
         self._past = np.zeros(int(_slides(window)) + 2)
         """The work of the last slides, the newest last."""
+        self.not_before_s = 0.0
+        """Nothing leaves earlier: the operator stands still, or is on its way to another node."""
         self.held_s = 0.0
         """How long all events together have waited here."""
 
@@ -76,6 +78,7 @@ class Hall:
         other = Hall(self._window)
         other._open, other._slide = self._open.copy(), self._slide
         other._past, other.held_s = self._past, self.held_s
+        other.not_before_s = self.not_before_s
         return other
 
     @property
@@ -96,11 +99,12 @@ class Hall:
             waiting = concatenate(self._open.take_all())
             handed = np.empty(len(waiting))
             hand_on_by_slide(waiting.moment, window.slide_s, handed)
+            handed = np.maximum(handed, self.not_before_s)
             place = int(np.searchsorted(handed, limit_s, side="left"))
             self._open.append(waiting[place:])
             return self._hold(waiting[:place], handed[:place])
         full = self._full(window.events)
-        ends = full.time[window.events - 1 :: window.events]
+        ends = np.maximum(full.time[window.events - 1 :: window.events], self.not_before_s)
         return self._hold(full, np.repeat(ends, window.events))
 
     def close(

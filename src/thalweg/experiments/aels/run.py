@@ -14,7 +14,7 @@ import pyarrow as pa
 from thalweg.check import check
 from thalweg.estimate.latency import window_time_s
 from thalweg.estimate.rates import estimate_rates
-from thalweg.experiments.aels.execution import NOT_EXECUTED, Executor
+from thalweg.experiments.aels.execution import NOT_EXECUTED, execute_all
 from thalweg.model.deployment import deploy
 from thalweg.model.network import Network
 from thalweg.model.plan import Plan
@@ -87,24 +87,24 @@ def run_point(point: Mapping[str, Any]) -> list[dict[str, object]]:
     for draw in range(int(point["draws"])):
         application = random_application(graph.name, network, draw=draw)
         problem = Problem(application=application, network=network)
-        executor = Executor(problem, f"aels/{shape.name}/{graph.name}/{draw}")
-        windows_s: float | None = None
-        for name in STRATEGIES:
-            plan = _plan(name, problem)
-            if windows_s is None:
-                windows_s = _window_latency_s(problem, plan)
-            rows.append(
-                {
-                    "group": shape.group,
-                    "nodes": network.node_count,
-                    "size": graph.size,
-                    "operators": len(graph.transforms),
-                    "draw": draw,
-                    "window_latency_s": windows_s,
-                    **_figures(plan, problem),
-                    **(asdict(executor.run(plan.placement)) if plan.feasible else NOT_EXECUTED),
-                }
-            )
+        plans = [_plan(name, problem) for name in STRATEGIES]
+        feasible = [plan.placement for plan in plans if plan.feasible]
+        seed = f"aels/{shape.name}/{graph.name}/{draw}"
+        executions = iter(execute_all(problem, feasible, seed))
+        windows_s = _window_latency_s(problem, plans[0])
+        rows += [
+            {
+                "group": shape.group,
+                "nodes": network.node_count,
+                "size": graph.size,
+                "operators": len(graph.transforms),
+                "draw": draw,
+                "window_latency_s": windows_s,
+                **_figures(plan, problem),
+                **(asdict(next(executions)) if plan.feasible else NOT_EXECUTED),
+            }
+            for plan in plans
+        ]
     return rows
 
 
