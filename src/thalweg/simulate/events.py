@@ -102,7 +102,8 @@ def merge_all(rows: Iterable[Events]) -> Events:
         )  # fmt: skip
     together = concatenate(rows)
     time, order = np.empty(len(together)), np.empty(len(together), dtype=np.int32)
-    if not sort_in_buckets(together.time, time, order):
+    begin = np.cumsum([0, *(len(row) for row in rows)])
+    if not sort_in_buckets(together.time, begin, time, order):
         order = np.argsort(together.time, kind="stable").astype(np.int32)
         time = together.time[order]
     return together.take(order).at(time)

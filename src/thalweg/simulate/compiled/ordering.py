@@ -9,9 +9,11 @@ from thalweg.compiling import kernel
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
 
 # More events than this in one bucket, and sorting them one by one is no longer cheap.
 _FULL = 32
+_BLOCK = 8192
 
 
 @kernel
@@ -61,32 +63,44 @@ def merge(
 
 
 @kernel
-def sort_in_buckets(times: Floats, time: Floats, order: Index) -> bool:
+def sort_in_buckets(times: Floats, begin: Counts, time: Floats, order: Index) -> bool:
     """Many rising rows, one behind the other, in one order; of equal times the first row's first.
 
-    Events come about evenly over time, so that as many buckets as events have few each. False,
-    and nothing done, where they do not.
+    Row k is times[begin[k]] … times[begin[k + 1] − 1]. Events come about evenly over time, so that
+    as many buckets as events have few each. False, and nothing done, where they do not.
     """
-    count = times.size
+    count, rows = times.size, begin.size - 1
     low, high = times[0], times[0]
-    for i in range(count):
-        low, high = min(low, times[i]), max(high, times[i])
+    for row in range(rows):
+        low = min(low, times[begin[row]])
+        high = max(high, times[begin[row + 1] - 1])
     scale = count / (high - low) if high > low else 0.0
     if not np.isfinite(scale):
         return False
     first = np.zeros(count + 1, dtype=np.int32)
-    for i in range(count):
-        first[min(int((times[i] - low) * scale), count - 1) + 1] += 1
-    for k in range(count):
-        if first[k + 1] > _FULL:
-            return False
-        first[k + 1] += first[k]
-    for i in range(count):
-        bucket = min(int((times[i] - low) * scale), count - 1)
-        place = first[bucket]
-        first[bucket] = place + 1
-        order[place] = i
-        time[place] = times[i]
+    # A short time of all rows after the other: its buckets are close together in memory.
+    blocks = count // _BLOCK + 1
+    for filling in range(2):
+        place = begin[:-1].copy()
+        for block in range(blocks):
+            end = low + (high - low) * (block + 1) / blocks if block + 1 < blocks else np.inf
+            for row in range(rows):
+                i = place[row]
+                while i < begin[row + 1] and times[i] < end:
+                    bucket = min(int((times[i] - low) * scale), count - 1)
+                    if filling:
+                        at = first[bucket]
+                        first[bucket] = at + 1
+                        order[at] = i
+                        time[at] = times[i]
+                    else:
+                        first[bucket + 1] += 1
+                    i += 1
+                place[row] = i
+        for k in range(0 if filling else count):
+            if first[k + 1] > _FULL:
+                return False
+            first[k + 1] += first[k]
     for i in range(1, count):
         now = time[i]
         if time[i - 1] > now:
