@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -79,9 +79,17 @@ def simulate(
     burst: Annotated[
         str, typer.Option(metavar="ON:OFF", help="Mean lengths of bursts and of silence.")
     ] = "1 s:4 s",
+    trace: Annotated[
+        Path | None,
+        typer.Option(help="When events are born: .csv or .parquet with source, site, time_s."),
+    ] = None,
     service: Annotated[
         Serving, typer.Option(help="How times of service vary; as the plan's estimate has it.")
     ] = Serving.ESTIMATED,
+    service_times: Annotated[
+        Path | None,
+        typer.Option(help="Measured times of service: .csv or .parquet with operator, seconds."),
+    ] = None,
     cpu: Annotated[
         Sharing, typer.Option(help="Whether operators share a CPU; as the plan's estimate has it.")
     ] = Sharing.ESTIMATED,
@@ -115,11 +123,12 @@ def simulate(
         require_plotting()
     defects = Defects()
     given_files = [application, network, plan, *(path for path in (workload, changes) if path)]
+    given_files += [path for path in (trace, service_times) if path]
     files = [*given_files, *(Path(part) for text in beside or [] for part in text.split(":", 1))]
     case = _Case(defects, application, network, plan, beside or [])
     options = case.read(workload, changes)
-    physics = partial(_physics, arrivals, burst, service, cpu, even)
-    options["physics"] = defects.attempt("", lambda: physics(case))
+    asked = _Asked(arrivals, burst, trace, service, service_times, cpu, even)
+    options["physics"] = defects.attempt("", lambda: _physics(asked, case))
     options["control"] = defects.attempt("", lambda: _control(adapt, interval))
     require_place(defects, plot, PLOT_ENDINGS)
     if out is not None:
@@ -271,36 +280,68 @@ def _scale(change: Change, application: str, factor: float) -> Change:
     return replace(change, rates={pair: rate * factor for pair, rate in change.rates.items()})
 
 
-def _physics(
-    arrivals: Arriving, burst: str, service: Serving, cpu: Sharing, even: bool, case: _Case
-) -> list[Physics] | None:
+class _Asked(NamedTuple):
+    """What is asked of how operators and links work."""
+
+    arrivals: Arriving
+    burst: str
+    trace: Path | None
+    service: Serving
+    service_times: Path | None
+    cpu: Sharing
+    even: bool
+
+
+_NOTHING = (Arriving.POISSON, None, Serving.ESTIMATED, None, Sharing.ESTIMATED, False)
+
+
+def _physics(asked: _Asked, case: _Case) -> list[Physics] | None:
     """How each plan's operators and links work, as its estimate has it but for what is asked."""
     from dataclasses import replace
 
-    from thalweg.errors import Defects
-    from thalweg.simulate import Deterministic, Exponential, OnOff, Periodic, Poisson
     from thalweg.simulate.physics import physics_of
+
+    if (asked.arrivals, *asked[2:]) == _NOTHING or not case.plans:
+        return None
+    made: dict[str, Any] = {"even": asked.even, "arrivals": _arrivals(asked)}
+    service = _service(asked)
+    if service is not None:
+        made["service"] = service
+    if asked.cpu is not Sharing.ESTIMATED:
+        made["cpu"] = asked.cpu.value
+    return [replace(physics_of(placed), **made) for placed in case.plans]
+
+
+def _arrivals(asked: _Asked) -> Any:
+    from thalweg.errors import Defects
+    from thalweg.files.sample_table import load_births
+    from thalweg.simulate import OnOff, Periodic, Poisson, Trace
     from thalweg.units import DURATION, parse_quantity
 
-    plain = (Arriving.POISSON, Serving.ESTIMATED, Sharing.ESTIMATED, False)
-    if (arrivals, service, cpu, even) == plain or not case.plans:
+    if asked.trace is not None:
+        return {pair: Trace(time_s=times) for pair, times in load_births(asked.trace).items()}
+    if asked.arrivals is Arriving.POISSON:
+        return Poisson()
+    if asked.arrivals is Arriving.PERIODIC:
+        return Periodic()
+    defects = Defects()
+    on, colon, off = asked.burst.partition(":")
+    defects.require(bool(colon), "--burst", asked.burst, "ON:OFF, such as 1 s:4 s")
+    defects.raise_if_any()
+    on_s = parse_quantity(on.strip(), DURATION, path="--burst")
+    return OnOff(on_s=on_s, off_s=parse_quantity(off.strip(), DURATION, path="--burst"))
+
+
+def _service(asked: _Asked) -> Any:
+    from thalweg.files.sample_table import load_service_times
+    from thalweg.simulate import Deterministic, Empirical, Exponential
+
+    if asked.service_times is not None:
+        times = load_service_times(asked.service_times)
+        return {operator: Empirical(values) for operator, values in times.items()}
+    if asked.service is Serving.ESTIMATED:
         return None
-    made: dict[str, Any] = {"even": even}
-    if arrivals is Arriving.ON_OFF:
-        defects = Defects()
-        on, colon, off = burst.partition(":")
-        defects.require(bool(colon), "--burst", burst, "ON:OFF, such as 1 s:4 s")
-        defects.raise_if_any()
-        on_s = parse_quantity(on.strip(), DURATION, path="--burst")
-        off_s = parse_quantity(off.strip(), DURATION, path="--burst")
-        made["arrivals"] = OnOff(on_s=on_s, off_s=off_s)
-    else:
-        made["arrivals"] = Poisson() if arrivals is Arriving.POISSON else Periodic()
-    if service is not Serving.ESTIMATED:
-        made["service"] = Exponential() if service is Serving.EXPONENTIAL else Deterministic()
-    if cpu is not Sharing.ESTIMATED:
-        made["cpu"] = cpu.value
-    return [replace(physics_of(placed), **made) for placed in case.plans]
+    return Exponential() if asked.service is Serving.EXPONENTIAL else Deterministic()
 
 
 def _control(strategy: str | None, interval: str) -> Any:
