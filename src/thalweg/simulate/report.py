@@ -107,7 +107,7 @@ def point_row(found: Simulation) -> list[str]:
         _show(row["latency_p95_s"], DURATION),
         _show(row["latency_p99_s"], DURATION),
         f"{busiest['name']} {busiest['utilisation']:.1%}",
-        f"{found.totals['queued'] / found.replications:,.0f}",
+        f"{sum(each['queue_end'] for each in stations):,.0f}",
         ", ".join(each["name"] for each in found.unstable[:3]),
     ]
 
