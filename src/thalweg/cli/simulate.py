@@ -2,53 +2,33 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, WorkloadOption
 from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
 from thalweg.cli.output_files import require_place, write_beside
+from thalweg.cli.simulation_case import SimulationCase
+from thalweg.cli.simulation_physics import (
+    Arriving,
+    Asked,
+    Serving,
+    Sharing,
+    choose_control,
+    choose_physics,
+)
 
 if TYPE_CHECKING:
-    from thalweg.errors import Defects, InvalidInput
-    from thalweg.model import Application, Network, Plan
-    from thalweg.model.changes import Change
-    from thalweg.simulate import Experiment, Physics, Simulation
+    from thalweg.simulate import Experiment, Simulation
 
 _STEPS = 1000
-
-
-class Arriving(StrEnum):
-    """How events are born."""
-
-    POISSON = "poisson"
-    PERIODIC = "periodic"
-    ON_OFF = "on-off"
-
-
-class Serving(StrEnum):
-    """How times of service vary."""
-
-    ESTIMATED = "estimated"
-    EXPONENTIAL = "exponential"
-    DETERMINISTIC = "deterministic"
-
-
-class Sharing(StrEnum):
-    """Who has the CPU of a node."""
-
-    ESTIMATED = "estimated"
-    WHOLE = "whole"
-    SHARED = "shared"
 
 
 def simulate(
@@ -125,11 +105,11 @@ def simulate(
     given_files = [application, network, plan, *(path for path in (workload, changes) if path)]
     given_files += [path for path in (trace, service_times) if path]
     files = [*given_files, *(Path(part) for text in beside or [] for part in text.split(":", 1))]
-    case = _Case(defects, application, network, plan, beside or [])
+    case = SimulationCase(defects, application, network, plan, beside or [])
     options = case.read(workload, changes)
-    asked = _Asked(arrivals, burst, trace, service, service_times, cpu, even)
-    options["physics"] = defects.attempt("", lambda: _physics(asked, case))
-    options["control"] = defects.attempt("", lambda: _control(adapt, interval))
+    asked = Asked(arrivals, burst, trace, service, service_times, cpu, even)
+    options["physics"] = defects.attempt("", lambda: choose_physics(asked, case.plans))
+    options["control"] = defects.attempt("", lambda: choose_control(adapt, interval))
     require_place(defects, plot, PLOT_ENDINGS)
     if out is not None:
         rule = "a folder, or a name that is not taken"
@@ -153,203 +133,6 @@ def simulate(
         _print(found[0])
     else:
         _print_points(factors, found)
-
-
-class _Case:
-    """What the files say."""
-
-    def __init__(
-        self, defects: Defects, application: Path, network: Path, plan: Path, beside: Sequence[str]
-    ) -> None:
-        from thalweg.files.load import load_application, load_network, load_plan
-
-        self._defects = defects
-        self._paths = (application, network, plan)
-        pairs = [(application, plan)]
-        self._plan_files = [plan]
-        for text in beside:
-            app, colon, placed = text.partition(":")
-            defects.require(bool(app and colon and placed), "--beside", text, "APP:PLAN")
-            if app and colon and placed:
-                pairs.append((Path(app), Path(placed)))
-                self._plan_files.append(Path(placed))
-        self.network: Network | None = defects.attempt("", lambda: load_network(network))
-        loaded = [
-            (
-                defects.attempt("", partial(load_application, app)),
-                defects.attempt("", partial(load_plan, placed)),
-            )
-            for app, placed in pairs
-        ]
-        self.applications: list[Application] = [app for app, _ in loaded if app is not None]
-        self.plans: list[Plan] = [placed for _, placed in loaded if placed is not None]
-        self._changes: Path | None = None
-
-    def read(self, workload: Path | None, changes: Path | None) -> dict[str, Any]:
-        """The options that are in files."""
-        from thalweg.cli.inputs import pose, require_births
-        from thalweg.files.load import load_changes, load_workload
-
-        defects = self._defects
-        options: dict[str, Any] = {}
-        if workload is not None:
-            load = defects.attempt("", lambda: load_workload(workload))
-            if load is not None and self.applications and self.network is not None:
-                app, net = self.applications[0], self.network
-                posed = defects.attempt("", lambda: pose(self._paths[0], app, net))
-                if posed is not None:
-                    load = defects.attempt("", partial(require_births, workload, load, posed))
-            options["workload"] = load
-        if changes is not None:
-            self._changes = changes
-            options["changes"] = defects.attempt("", lambda: load_changes(changes)) or ()
-        return options
-
-    def prepare(self, factor: float, options: dict[str, Any]) -> Experiment:
-        """The experiment at so many times the rates, with the files that errors come from."""
-        from thalweg.errors import InvalidInput
-        from thalweg.simulate import prepare
-
-        net = self.network
-        if net is None or not self.applications:  # Told before.
-            raise InvalidInput([])
-        if factor != 1.0:
-            options = {**options, **_scaled(self.applications[0], net, factor, options)}
-        try:
-            return prepare(self.applications, net, self.plans, **options)
-        except InvalidInput as error:
-            raise self._with_files(error) from None
-
-    def _with_files(self, error: InvalidInput) -> InvalidInput:
-        """The same problems, each with the file and line that it comes from, if it does."""
-        from dataclasses import replace
-
-        from thalweg.errors import InvalidInput
-        from thalweg.files.load import find_lines
-
-        found = []
-        for defect in error.defects:
-            path, file = defect.path, None
-            number, which = 0, re.match(r"plans\[(\d+)\]\.", path)
-            if which is not None:
-                number, path = int(which[1]), path[which.end() :]
-            if path.startswith("changes["):
-                file = self._changes
-            elif path.startswith(("placement", "plan.")):
-                file = self._plan_files[number]
-                path = path.removeprefix("plan.")
-            if file is None:
-                found.append(defect)
-                continue
-            found += find_lines(InvalidInput([replace(defect, path=path)]), file).defects
-        return InvalidInput(found)
-
-
-def _scaled(
-    app: Application, net: Network, factor: float, options: dict[str, Any]
-) -> dict[str, Any]:
-    """The first application's rates, and those of its workload, times a factor."""
-    from dataclasses import replace
-
-    from thalweg.model import Problem
-
-    load, scaled = options.get("workload"), {}
-    if options.get("changes"):
-        scaled["changes"] = tuple(_scale(change, app.name, factor) for change in options["changes"])
-    if load is not None:
-        return {**scaled, "workload": replace(load, rate=load.rate * factor)}
-    births = Problem(application=app, network=net).births
-    rates = {
-        (app.operators[o].name, net.site_names[s]): rate * factor
-        for o, s, rate in zip(
-            births.operator.tolist(), births.site.tolist(), births.rate.tolist(), strict=True
-        )
-    }
-    return {**scaled, "rates": rates}
-
-
-def _scale(change: Change, application: str, factor: float) -> Change:
-    """A change of the first application's rates, times a factor; others as they are."""
-    from dataclasses import replace
-
-    from thalweg.model.changes import RateChange
-
-    own = isinstance(change, RateChange) and change.application in (None, application)
-    if not (own and isinstance(change, RateChange)):
-        return change
-    return replace(change, rates={pair: rate * factor for pair, rate in change.rates.items()})
-
-
-class _Asked(NamedTuple):
-    """What is asked of how operators and links work."""
-
-    arrivals: Arriving
-    burst: str
-    trace: Path | None
-    service: Serving
-    service_times: Path | None
-    cpu: Sharing
-    even: bool
-
-
-_NOTHING = (Arriving.POISSON, None, Serving.ESTIMATED, None, Sharing.ESTIMATED, False)
-
-
-def _physics(asked: _Asked, case: _Case) -> list[Physics] | None:
-    """How each plan's operators and links work, as its estimate has it but for what is asked."""
-    from dataclasses import replace
-
-    from thalweg.simulate.physics import physics_of
-
-    if (asked.arrivals, *asked[2:]) == _NOTHING or not case.plans:
-        return None
-    made: dict[str, Any] = {"even": asked.even, "arrivals": _arrivals(asked)}
-    service = _service(asked)
-    if service is not None:
-        made["service"] = service
-    if asked.cpu is not Sharing.ESTIMATED:
-        made["cpu"] = asked.cpu.value
-    return [replace(physics_of(placed), **made) for placed in case.plans]
-
-
-def _arrivals(asked: _Asked) -> Any:
-    from thalweg.errors import Defects
-    from thalweg.files.sample_table import load_births
-    from thalweg.simulate import OnOff, Periodic, Poisson, Trace
-    from thalweg.units import DURATION, parse_quantity
-
-    if asked.trace is not None:
-        return {pair: Trace(time_s=times) for pair, times in load_births(asked.trace).items()}
-    if asked.arrivals is Arriving.POISSON:
-        return Poisson()
-    if asked.arrivals is Arriving.PERIODIC:
-        return Periodic()
-    defects = Defects()
-    on, colon, off = asked.burst.partition(":")
-    defects.require(bool(colon), "--burst", asked.burst, "ON:OFF, such as 1 s:4 s")
-    defects.raise_if_any()
-    on_s = parse_quantity(on.strip(), DURATION, path="--burst")
-    return OnOff(on_s=on_s, off_s=parse_quantity(off.strip(), DURATION, path="--burst"))
-
-
-def _service(asked: _Asked) -> Any:
-    from thalweg.files.sample_table import load_service_times
-    from thalweg.simulate import Deterministic, Empirical, Exponential
-
-    if asked.service_times is not None:
-        times = load_service_times(asked.service_times)
-        return {operator: Empirical(values) for operator, values in times.items()}
-    if asked.service is Serving.ESTIMATED:
-        return None
-    return Exponential() if asked.service is Serving.EXPONENTIAL else Deterministic()
-
-
-def _control(strategy: str | None, interval: str) -> Any:
-    from thalweg.simulate import Control
-    from thalweg.units import DURATION, parse_quantity
-
-    interval_s = parse_quantity(interval, DURATION, path="--interval")
-    return None if strategy is None else Control(strategy=strategy, interval_s=interval_s)
 
 
 def _run(experiments: list[Experiment], *, on_spark: bool, master: str | None) -> list[Simulation]:

@@ -157,6 +157,17 @@ class Problem:
                 rate[row] = self.rates.get(key, rate[row])
         return Births(operator, site, node, rate)
 
+    @property
+    def birth_rates(self) -> dict[tuple[str, str], float]:
+        """Events/s of every (source, site), in the order of the births."""
+        names, sites, births = self.application.operators, self.network.site_names, self.births
+        return {
+            (names[o].name, sites[s]): rate
+            for o, s, rate in zip(
+                births.operator.tolist(), births.site.tolist(), births.rate.tolist(), strict=True
+            )
+        }
+
 
 def _is_other(given: object, wanted: type) -> bool:
     return isinstance(given, (Application, Network)) and not isinstance(given, wanted)

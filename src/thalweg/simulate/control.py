@@ -89,14 +89,9 @@ class _Watcher:
         problem, net = program.problem, program.problem.network
         born = [spring.born for spring in session.engine.springs]
         seconds = now_s - self._seen_s
-        names = problem.application.operators
-        births = problem.births
         # The springs of the first application come first, in the order of its births.
         rates = {
-            (names[o].name, net.site_names[s]): (born[k] - self._born[k]) / seconds
-            for k, (o, s) in enumerate(
-                zip(births.operator.tolist(), births.site.tolist(), strict=True)
-            )
+            pair: (born[k] - self._born[k]) / seconds for k, pair in enumerate(problem.birth_rates)
         }
         self._born, self._seen_s = born, now_s
         posed = Problem(application=problem.application, network=net, rates=rates)

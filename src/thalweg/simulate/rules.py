@@ -95,11 +95,7 @@ def require_physics(defects: Defects, physics: Sequence[object], posed: Sequence
     defects.require(len(physics) == len(posed), "physics", len(physics), rule)
     own = Defects()
     names = [operator.name for problem in posed for operator in problem.application.operators]
-    pairs = {
-        (problem.application.operators[o].name, problem.network.site_names[s])
-        for problem in posed
-        for o, s in zip(problem.births.operator.tolist(), problem.births.site.tolist(), strict=True)
-    }
+    pairs = {pair for problem in posed for pair in problem.birth_rates}
     for each in physics:
         if isinstance(each, Physics):
             each.require_names(own, names, pairs)
@@ -169,12 +165,7 @@ def at_most_rates(programs: Sequence[Program], timeline: Sequence[Change]) -> li
             for pair, rate in change.rates.items():
                 most[pair] = max(most.get(pair, 0.0), rate)
     for number, rates in highest.items():
-        problem = found[number].problem
-        operators, births = problem.application.operators, problem.births
-        for o, s, rate in zip(
-            births.operator.tolist(), births.site.tolist(), births.rate.tolist(), strict=True
-        ):
-            pair = (operators[o].name, problem.network.site_names[s])
+        for pair, rate in found[number].problem.birth_rates.items():
             rates[pair] = max(rates.get(pair, 0.0), rate)
         found[number] = with_rates(found[number], rates)
     return found

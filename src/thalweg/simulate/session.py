@@ -14,7 +14,6 @@ from thalweg.model.graph import Floats
 from thalweg.model.operator import TimeWindow
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
-from thalweg.model.problem import Problem
 from thalweg.simulate.building import build_layout
 from thalweg.simulate.engine import Engine
 from thalweg.simulate.paths import PathBook, list_paths
@@ -222,16 +221,9 @@ class Session:
     def _rate(self, change: RateChange) -> None:
         number = self._whose(change.application)
         self.programs[number] = with_rates(self.programs[number], change.rates)
-        problem = self.programs[number].problem
-        names, net = problem.application.operators, problem.network
         rates = {
-            f"{number}:{names[o].name}@{net.site_names[s]}": rate
-            for o, s, rate in zip(
-                problem.births.operator.tolist(),
-                problem.births.site.tolist(),
-                problem.births.rate.tolist(),
-                strict=True,
-            )
+            f"{number}:{source}@{site}": rate
+            for (source, site), rate in self.programs[number].problem.birth_rates.items()
         }
         for spring in self.engine.springs:
             spring.rate = rates.get(spring.source.key, spring.rate)
@@ -256,17 +248,7 @@ class Session:
 def with_rates(program: Program, rates: Mapping[tuple[str, str], float]) -> Program:
     """The program at other rates; those not named stay as they are."""
     problem = program.problem
-    births, names = problem.births, problem.application.operators
-    now = {
-        (names[o].name, problem.network.site_names[s]): rate
-        for o, s, rate in zip(
-            births.operator.tolist(), births.site.tolist(), births.rate.tolist(), strict=True
-        )
-    }
-    posed = Problem(
-        application=problem.application, network=problem.network, rates={**now, **rates}
-    )
-    return replace(program, problem=posed)
+    return replace(program, problem=replace(problem, rates={**problem.birth_rates, **rates}))
 
 
 def _tell(change: Change) -> str:

@@ -113,16 +113,9 @@ class Adapter:
         """The application on the network at these rates; sources without any are silent."""
         if rates is None:
             return Problem(application=self.application, network=self.network)
-        silent = Problem(application=self.application, network=self.network)
-        names, net = self.application.operators, self.network
-        born = {
-            (names[o].name, net.site_names[s]): 0.0
-            for o, s in zip(
-                silent.births.operator.tolist(), silent.births.site.tolist(), strict=True
-            )
-        }
-        known = {key: rate for key, rate in rates.items() if key in born}
-        return Problem(application=self.application, network=net, rates=born | known)
+        plain = Problem(application=self.application, network=self.network)
+        now = {pair: rates.get(pair, 0.0) for pair in plain.birth_rates}
+        return Problem(application=self.application, network=self.network, rates=now)
 
     def _adapt(self, decision: Decision, seen: Observation, cuts: Cuts, rates: Rates) -> Verdict:
         plan, wanted = self.plan(rates, cuts)
