@@ -156,28 +156,7 @@ def prepare(
     distinct = len(set(names)) == len(names)
     defects.require(distinct, "application", names, "a name of its own for each")
     defects.raise_if_any()
-    several = len(apps) > 1
-    problems = [
-        defects.attempt(
-            f"plans[{k}]" if several else "",
-            partial(pose, app, network, placed, rates if not k else None),
-        )
-        for k, (app, placed) in enumerate(zip(apps, plans, strict=True))
-    ]
-    defects.raise_if_any()
-    posed = [problem for problem in problems if problem is not None]
-    if physics is None:
-        own = [_physics_of(p) for p in plans]
-    else:
-        each = physics if isinstance(physics, list | tuple) else [physics] * len(plans)
-        own = cast("list[Physics]", list(each))
-        require_physics(defects, own, posed)
-        defects.raise_if_any()
-    placements = [p.placement if isinstance(p, Plan) else p for p in plans]
-    programs = number_programs(posed, placements, own)
-    for k, program in enumerate(programs):
-        defects.attempt(f"plans[{k}]" if several else "", partial(unfold, program))
-    defects.raise_if_any()
+    programs = _make_programs(apps, network, plans, rates, physics)
     timeline = list(changes)
     if workload is not None:
         load = defects.attempt("", lambda: require_workload(workload, apps[0], network))
@@ -206,6 +185,40 @@ def prepare(
         replications=replications,
         control=control,
     )
+
+
+def _make_programs(
+    apps: Sequence[Application],
+    network: Network,
+    plans: Sequence[Plan | Placement],
+    rates: Mapping[tuple[str, str], float] | None,
+    physics: Physics | Sequence[Physics] | None,
+) -> list[Program]:
+    """The applications on the network, each as its plan has it; raises all that does not fit."""
+    defects = Defects()
+    several = len(apps) > 1
+    problems = [
+        defects.attempt(
+            f"plans[{k}]" if several else "",
+            partial(pose, app, network, placed, rates if not k else None),
+        )
+        for k, (app, placed) in enumerate(zip(apps, plans, strict=True))
+    ]
+    defects.raise_if_any()
+    posed = [problem for problem in problems if problem is not None]
+    if physics is None:
+        own = [_physics_of(p) for p in plans]
+    else:
+        each = physics if isinstance(physics, list | tuple) else [physics] * len(plans)
+        own = cast("list[Physics]", list(each))
+        require_physics(defects, own, posed)
+        defects.raise_if_any()
+    placements = [p.placement if isinstance(p, Plan) else p for p in plans]
+    programs = number_programs(posed, placements, own)
+    for k, program in enumerate(programs):
+        defects.attempt(f"plans[{k}]" if several else "", partial(unfold, program))
+    defects.raise_if_any()
+    return programs
 
 
 def _physics_of(plan: Plan | Placement) -> Physics:
