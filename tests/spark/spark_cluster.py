@@ -133,8 +133,8 @@ def _await_workers(cluster: Cluster, running: list[subprocess.Popen[bytes]], fol
         if any(process.poll() is not None for process in running):
             pytest.fail("\n".join(file.read_text() for file in folder.glob("*.log")))
         assert time.monotonic() < deadline, "waited in vain for the workers"
-        # Nobody answers yet.
-        with suppress(URLError, ConnectionError, TimeoutError):
+        # Nobody answers yet, or with an empty page: the server is up before what it serves.
+        with suppress(URLError, ConnectionError, TimeoutError, json.JSONDecodeError):
             if cluster.state()["aliveworkers"] == len(cluster.workers):
                 return
         time.sleep(0.1)

@@ -24,7 +24,8 @@ FOGS = ("fog-1", "fog-2")
 TAXI = "thalweg.spark.examples.taxi:taxi_demand"
 
 
-def test_cuts_that_move_under_load_lose_and_double_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moves", [8, pytest.param(20, marks=pytest.mark.slow)])
+def test_cuts_that_move_under_load_lose_and_double_nothing(tmp_path: Path, moves: int) -> None:
     pytest.importorskip("pyspark")
     from thalweg.spark.pipeline import load_pipeline
     from thalweg.spark.session import open_session
@@ -36,12 +37,12 @@ def test_cuts_that_move_under_load_lose_and_double_nothing(tmp_path: Path) -> No
     names = (*FOGS, "cloud")
     with running_sites(tmp_path, names) as sites, coordinate(spec, sites) as coordinator:
         coordinator.go_to({fog: rng.choice(cuts) for fog in FOGS})
-        moves = 0
-        while moves < 20:
+        moved = 0
+        while moved < moves:
             meters.send(2)
             fog = rng.choice(FOGS)
             taken = coordinator.go_to({fog: rng.choice(cuts)})
-            moves += bool(taken)
+            moved += bool(taken)
             time.sleep(rng.choice([0.0, 0.5]))
         meters.send(2)
         meters.end()

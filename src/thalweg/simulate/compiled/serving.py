@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from thalweg.compiling import kernel
+from thalweg.compiling import kernel, leaf, part
 from thalweg.simulate.compiled.draws import factor, uniform
 from thalweg.simulate.compiled.recording import bin_of, count_before
 
@@ -16,6 +16,88 @@ Counts = npt.NDArray[np.int64]
 # Places in the row of figures of a station.
 SERVED, BUSY_S, WAITED_S, STAYED_S, AREA_S, BYTES, WORK_S = range(7)
 FIGURES = 7
+
+
+@leaf
+def _follow(
+    time: Floats,
+    later_s: float,
+    token: Index,
+    sizes: Floats,
+    fixed_s: float,
+    per_byte_s: float,
+    kind: int,
+    values: Floats,
+    key: np.uint64,
+    first: int,
+    free_s: float,
+    until_s: float,
+    left: Floats,
+) -> tuple[int, float, float, float]:
+    """The Lindley recursion: an event begins when it is there and the one before it has left.
+
+    Gives how many were served, when the server is free, the work done and the bytes of links.
+    """
+    mean_s, work_s, carried = fixed_s, 0.0, 0.0
+    for i in range(time.size):
+        arrival = time[i] + later_s
+        begin = arrival if arrival > free_s else free_s
+        if begin >= until_s:
+            return i, free_s, work_s, carried
+        if per_byte_s > 0.0:
+            size = sizes[token[i]]
+            mean_s = fixed_s + per_byte_s * size
+            carried += size
+        own_s = mean_s * factor(kind, key, first + i, values)
+        free_s = begin + own_s
+        left[i] = free_s
+        work_s += own_s
+    return time.size, free_s, work_s, carried
+
+
+@leaf
+def _record_stays(
+    time: Floats, later_s: float, left: Floats, served: int, histogram: Counts
+) -> float:
+    """How long all of them stayed together; each into its bin."""
+    stayed_s = 0.0
+    for i in range(served):
+        stay_s = left[i] - (time[i] + later_s)
+        stayed_s += stay_s
+        histogram[bin_of(stay_s)] += 1
+    return stayed_s
+
+
+@part
+def _count_clipped(
+    time: Floats,
+    later_s: float,
+    token: Index,
+    sizes: Floats,
+    left: Floats,
+    served: int,
+    free_s: float,
+    warm_s: float,
+    end_s: float,
+    figures: Floats,
+    histogram: Counts,
+) -> None:
+    """The figures of a piece that the warm-up or the end of the run cuts."""
+    for i in range(served):
+        arrival, end = time[i] + later_s, left[i]
+        begin = max(arrival, free_s)
+        free_s = end
+        high = min(end, end_s)
+        figures[BUSY_S] += max(high - max(begin, warm_s), 0.0)
+        figures[AREA_S] += max(high - max(arrival, warm_s), 0.0)
+        if arrival >= warm_s:
+            figures[SERVED] += 1.0
+            figures[WORK_S] += end - begin
+            figures[WAITED_S] += begin - arrival
+            figures[STAYED_S] += end - arrival
+            figures[BYTES] += sizes[token[i]]
+            if histogram.size:
+                histogram[bin_of(end - arrival)] += 1
 
 
 @kernel
@@ -48,67 +130,26 @@ def serve(
     an empty histogram nobody asks how long events stay. Gives how many were served, and when the
     server is free.
     """
-    served = 0
-    count = time.size
-    waited_s, stayed_s, busy_s, area_s, carried = 0.0, 0.0, 0.0, 0.0, 0.0
+    before_s = free_s
+    served, free_s, work_s, carried = _follow(
+        time, later_s, token, sizes, fixed_s, per_byte_s, kind, values, key, first, free_s,
+        until_s, left,
+    )  # fmt: skip
     # All of a piece lies within the time that counts, but for the first and the last ones.
-    if count and time[0] + later_s >= warm_s and until_s < end_s:
-        served = count
-        mean_s = fixed_s
-        for i in range(count):
-            arrival = time[i] + later_s
-            begin = arrival if arrival > free_s else free_s
-            if begin >= until_s:
-                served = i
-                break
-            if per_byte_s > 0.0:
-                size = sizes[token[i]]
-                mean_s = fixed_s + per_byte_s * size
-                carried += size
-            work_s = mean_s * factor(kind, key, first + i, values)
-            free_s = begin + work_s
-            left[i] = free_s
-            busy_s += work_s
-        # In a loop of its own: two short loops are faster than a long one.
-        for i in range(served if histogram.size else 0):
-            stay_s = left[i] - (time[i] + later_s)
-            stayed_s += stay_s
-            histogram[bin_of(stay_s)] += 1
+    if served and time[0] + later_s >= warm_s and free_s <= end_s:
         figures[SERVED] += served
-        figures[WORK_S] += busy_s
-        waited_s = stayed_s - busy_s
-        # Only the last one can still be there at the end of the run.
-        beyond_s = max(free_s - end_s, 0.0) if served else 0.0
-        area_s = stayed_s - beyond_s
-        busy_s -= beyond_s
+        figures[WORK_S] += work_s
+        figures[BUSY_S] += work_s
+        figures[BYTES] += carried
+        if histogram.size:
+            stayed_s = _record_stays(time, later_s, left, served, histogram)
+            figures[STAYED_S] += stayed_s
+            figures[AREA_S] += stayed_s
+            figures[WAITED_S] += stayed_s - work_s
     else:
-        for i in range(count):
-            arrival = time[i] + later_s
-            begin = arrival if arrival > free_s else free_s
-            if begin >= until_s:
-                break
-            size = sizes[token[i]]
-            work_s = (fixed_s + per_byte_s * size) * factor(kind, key, first + i, values)
-            free_s = begin + work_s
-            left[i] = free_s
-            served += 1
-            high = min(free_s, end_s)
-            busy_s += max(high - max(begin, warm_s), 0.0)
-            area_s += max(high - max(arrival, warm_s), 0.0)
-            if arrival >= warm_s:
-                stay_s = free_s - arrival
-                figures[SERVED] += 1.0
-                figures[WORK_S] += work_s
-                waited_s += begin - arrival
-                stayed_s += stay_s
-                carried += size
-                if histogram.size:
-                    histogram[bin_of(stay_s)] += 1
-    figures[BUSY_S] += busy_s
-    figures[WAITED_S] += waited_s
-    figures[STAYED_S] += stayed_s
-    figures[AREA_S] += area_s
-    figures[BYTES] += carried
+        _count_clipped(
+            time, later_s, token, sizes, left, served, before_s, warm_s, end_s, figures, histogram
+        )
     count_before(left, 0.0, served, edges, departed)
     return served, free_s
 
