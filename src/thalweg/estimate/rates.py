@@ -12,9 +12,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from thalweg.model.application import Application
 from thalweg.model.deployment import Deployment
 from thalweg.model.figures import freeze
-from thalweg.model.graph import Floats
+from thalweg.model.graph import Floats, Graph, Index
 from thalweg.model.problem import Problem
 
 SizeRule = Literal["mean", "formula-5"]
@@ -65,15 +66,34 @@ def estimate_rates(deployment: Deployment, *, sizes: SizeRule = "mean") -> Rates
 
 def _follow(deployment: Deployment, sizes: SizeRule) -> Rates:
     """Follow the events from where they are born to the sinks."""
-    app, graph = deployment.problem.application, deployment.graph
-    columns = app.columns
-    is_source = columns.is_source[deployment.operator]
-    selectivity = np.where(is_source, 1.0, columns.selectivity[deployment.operator])
-    compression = np.where(is_source, 1.0, columns.compression[deployment.operator])
-    probability = app.probability[deployment.stream]
+    return follow_events(
+        deployment.problem.application,
+        deployment.graph,
+        deployment.operator,
+        deployment.stream,
+        deployment.birth_rate,
+        sizes=sizes,
+    )
 
-    events_in = deployment.birth_rate.copy()
-    size_in = np.where(is_source, columns.event_size[deployment.operator], 0.0)
+
+def follow_events(
+    app: Application,
+    graph: Graph,
+    operator: Index,
+    stream: Index,
+    birth_rate: Floats,
+    *,
+    sizes: SizeRule = "mean",
+) -> Rates:
+    """Rates in any graph of instances: the operator of each vertex, the stream of each edge."""
+    columns = app.columns
+    is_source = columns.is_source[operator]
+    selectivity = np.where(is_source, 1.0, columns.selectivity[operator])
+    compression = np.where(is_source, 1.0, columns.compression[operator])
+    probability = app.probability[stream]
+
+    events_in = birth_rate.copy()
+    size_in = np.where(is_source, columns.event_size[operator], 0.0)
     events_out, size_out = events_in.copy(), size_in.copy()
     flow = np.zeros(graph.source.size)
     for vertices, edges, starts in graph.downstream():
