@@ -1,11 +1,13 @@
 """Generators of networks and applications: pure functions, the same seed gives the same bytes."""
 
+from thalweg.scenarios.adaptive_tree import adaptive_brokers
 from thalweg.scenarios.broker_tree import BrokerFigures, broker_tree, flat_brokers
 from thalweg.scenarios.cloud_edge import cloud_edge
 from thalweg.scenarios.demand_curve import DemandFigures, demand_figures, taxi_demand_curve
 from thalweg.scenarios.device_rates import device_rates, split_devices
 from thalweg.scenarios.devices import DEVICE_CLASSES, DeviceClass
 from thalweg.scenarios.fog_cloud import fog_cloud
+from thalweg.scenarios.friends import nearby_friends
 from thalweg.scenarios.graph_shape import GraphShape
 from thalweg.scenarios.graphs import GRAPHS
 from thalweg.scenarios.industrial import IndustrialFigures, industrial
@@ -34,6 +36,7 @@ __all__ = [
     "TaxiFigures",
     "Topology",
     "UrbanFigures",
+    "adaptive_brokers",
     "applications",
     "broker_tree",
     "cloud_edge",
@@ -44,6 +47,7 @@ __all__ = [
     "grow_shape",
     "industrial",
     "layered_application",
+    "nearby_friends",
     "random_application",
     "small_city",
     "small_taxi",

@@ -12,7 +12,7 @@ import numpy as np
 
 from thalweg.errors import Defects
 from thalweg.model import Network
-from thalweg.model.graph import Floats
+from thalweg.model.graph import Floats, Index
 from thalweg.scenarios.parameters import require_amounts, require_count
 from thalweg.scenarios.rectangles import Area, cut_rectangles, even_grid, square_grid
 from thalweg.scenarios.tree_network import tree_network
@@ -82,14 +82,14 @@ def broker_tree(
             (levels, fan_out),
             f"at most {MOST_BROKERS:,} brokers",
         )
-    _require_area(defects, area_m)
+    require_area(defects, area_m)
     defects.raise_if_any()
     areas = [np.array([area_m], dtype=float)]
     for _ in range(1, levels):
         west, south, east, north = areas[-1][0]
         columns, rows = even_grid(fan_out, east - west, north - south)
         areas.append(cut_rectangles(areas[-1], columns, rows))
-    return _network(name, areas, fan_out, figures)
+    return broker_network(name, areas, _even_parents(areas, fan_out), figures)
 
 
 def flat_brokers(
@@ -106,23 +106,29 @@ def flat_brokers(
     """
     defects = Defects()
     require_count(defects, "leaves", leaves, 1, MOST_BROKERS)
-    _require_area(defects, area_m)
+    require_area(defects, area_m)
     defects.raise_if_any()
     whole = np.array([area_m], dtype=float)
     west, south, east, north = area_m
     columns, rows = square_grid(leaves, east - west, north - south)
-    return _network(name, [whole, cut_rectangles(whole, columns, rows)], leaves, figures)
+    areas = [whole, cut_rectangles(whole, columns, rows)]
+    return broker_network(name, areas, _even_parents(areas, leaves), figures)
 
 
-def _network(name: str, areas: list[Floats], fan_out: int, figures: BrokerFigures) -> Network:
-    """The tree whose brokers at each depth own these areas; sites from the leaves to the root."""
-    _require_room(areas[-1])
+def broker_network(
+    name: str, areas: list[Floats], parents: list[Index], figures: BrokerFigures
+) -> Network:
+    """The tree whose brokers at each depth own these areas; sites from the deepest to the root.
+
+    `parents[depth]` has a number among the brokers one link above, for each of `areas[depth]`.
+    """
+    _require_room(areas)
     depths = range(len(areas) - 1, -1, -1)
     sizes = np.array([len(areas[depth]) for depth in depths])
     first = np.cumsum(sizes) - sizes
     height = np.repeat(np.arange(len(areas)), sizes).astype(float)
-    number = np.arange(sizes.sum()) - np.repeat(first, sizes)
-    parent = np.append(np.repeat(first[1:], sizes[:-1]) + number[:-1] // fan_out, -1)
+    above = [parents[depth] + first[k + 1] for k, depth in enumerate(depths[:-1])]
+    parent = np.concatenate([*above, [-1]])
     capacity = figures.capacity_growth**height
     below_root = [f"broker-{d}-{k}" for d in depths[:-1] for k in range(len(areas[d]))]
     return tree_network(
@@ -137,7 +143,12 @@ def _network(name: str, areas: list[Floats], fan_out: int, figures: BrokerFigure
     )
 
 
-def _require_area(defects: Defects, area_m: Area) -> None:
+def _even_parents(areas: list[Floats], fan_out: int) -> list[Index]:
+    return [np.arange(len(rectangles), dtype=np.int32) // fan_out for rectangles in areas]
+
+
+def require_area(defects: Defects, area_m: Area) -> None:
+    """Remember a defect unless the area is west, south, east, north."""
     try:
         west, south, east, north = (float(edge) for edge in area_m)
         good = west < east and south < north and bool(np.isfinite(area_m).all())
@@ -147,10 +158,11 @@ def _require_area(defects: Defects, area_m: Area) -> None:
     defects.require(good, "area_m", area_m, rule)
 
 
-def _require_room(leaves: Floats) -> None:
+def _require_room(areas: list[Floats]) -> None:
     """An area far from the origin can be too small for its numbers to be told apart."""
-    west, south, east, north = leaves.T
+    west, south, east, north = areas[-1].T
     defects = Defects()
     good = bool((west < east).all() and (south < north).all())
-    defects.require(good, "area_m", leaves[0].tolist(), "an area large enough for so many leaves")
+    value = areas[-1][0].tolist()
+    defects.require(good, "area_m", value, "an area large enough for so many leaves")
     defects.raise_if_any()

@@ -1,0 +1,1 @@
+"""The loops over brokers and steps, compiled."""

@@ -1,0 +1,1 @@
+"""Ways to know where vehicles will connect: one module for each."""

@@ -1,0 +1,33 @@
+"""What operators have reserved at brokers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thalweg.migration.city import City
+from thalweg.migration.outlook import Flags
+from thalweg.model.graph import Index
+
+_EPSILON = 1e-9
+
+
+class Reservations:
+    """Instructions per second that operators have reserved at brokers, tick by tick."""
+
+    def __init__(self, city: City) -> None:
+        self._capacity = city.brokers.capacity_ips
+        self._taken = np.zeros((city.ticks + 1, city.brokers.count))
+
+    def room(self, ticks: Index, demand_ips: float, own: Index | None) -> Flags:
+        """Where so much is free at these ticks; what the operator itself holds counts as free."""
+        ticks = np.minimum(ticks, len(self._taken) - 1)
+        taken = self._taken[ticks]
+        if own is not None:
+            taken = taken.copy()
+            taken[np.arange(len(own)), own] -= demand_ips
+        return np.asarray(taken + demand_ips <= self._capacity * (1.0 + _EPSILON))
+
+    def take(self, first: int, hosts: Index, demand_ips: float) -> None:
+        """Reserve, or with a negative demand free, a sequence of hosts."""
+        last = min(first + len(hosts), len(self._taken))
+        np.add.at(self._taken, (np.arange(first, last), hosts[: last - first]), demand_ips)

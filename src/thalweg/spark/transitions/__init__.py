@@ -1,0 +1,1 @@
+"""Counting how vehicles go from leaf to leaf, in traces of any size."""
