@@ -219,6 +219,15 @@ class Pilot:
             crowded=sum(choice.crowded for choice in self.choices),
         )
 
+    def outlook(self, operator: int) -> Outlook:
+        """What an operator knew when it last planned, its neighbours' plans as they came out."""
+        graph = self.city.graph
+        fans = dict(zip(graph.users, self.fans, strict=True)) | {
+            o.name: Fan.certain(self.plans[k]) for k, o in enumerate(graph.operators)
+        }
+        start, steps = int(self.plans[operator, 0]), self.plans.shape[1]
+        return self._outlook(operator, fans, start, steps)
+
     def _outlook(self, k: int, fans: dict[str, Fan], start: int, steps: int) -> Outlook:
         graph = self.city.graph
         carried = self._carried(steps)

@@ -140,7 +140,8 @@ def relax_by_hops(
             for broker in range(count):
                 if place[t, broker] == np.inf:
                     now[broker] = np.inf
-    return best[steps % 2].copy()
+    last: Floats = best[steps % 2].copy()
+    return last
 
 
 @leaf
