@@ -43,7 +43,10 @@ class Pilot:
     place: Floats
     rates: Floats
     horizon: Horizon
+    reserved: Index
+    """What each operator has reserved from tick `reserved_at` on."""
     planned_at: int = 0
+    reserved_at: int = 0
     effort: Effort = field(default_factory=Effort)
 
     @classmethod
@@ -74,6 +77,7 @@ class Pilot:
             plans=np.empty((operators, 0), dtype=np.int32),
             choices=[],
             fans=[],
+            reserved=np.empty((operators, 0), dtype=np.int32),
             place=np.empty((operators, 0, city.brokers.count)),
             rates=city.carried_bytes(instance)[:, 0],
             horizon=Horizon(least=min(least, settings.horizon), most=settings.horizon),
@@ -104,6 +108,7 @@ class Pilot:
             self._plan_in_turns(before)
         else:
             self._plan_with_policy(before)
+            self._count_waste(before)
         return self._go(at)
 
     @property
@@ -120,9 +125,12 @@ class Pilot:
         last = left[:, -1:] if left.shape[1] else self.hosts[:, at : at + 1]
         return np.concatenate([left, np.repeat(last, steps - left.shape[1], axis=1)], axis=1)
 
-    def _carried(self, steps: int) -> Floats:
-        per_step = self.rates * self.settings.step_ticks
-        return np.repeat(per_step[:, None], steps, axis=1)
+    def _carried(self, fans: Sequence[Fan]) -> Floats:
+        """What each stream carries in each step; nothing once one of the users has gone."""
+        alive = np.ones(fans[0].steps)
+        for fan in fans:
+            alive *= fan.weight @ (fan.hosts >= 0)
+        return np.asarray((self.rates * self.settings.step_ticks)[:, None] * alive)
 
     def _is_plain(self, fans: Sequence[Fan]) -> bool:
         """Whether the compiled turns do: one sequence for each operator, no limit but range."""
@@ -157,7 +165,7 @@ class Pilot:
             np.concatenate([fan.hosts for fan in self.fans]),
             np.cumsum([0, *(len(fan.weight) for fan in self.fans)]).astype(np.int32),
             stream_ends(city.graph),
-            self._carried(steps),
+            self._carried(self.fans),
             city.brokers.parent,
             state[:, None] * city.brokers.link_delay_s,
             state,
@@ -180,7 +188,7 @@ class Pilot:
         }
         # All but the last word is on the cheapest path alone: k paths are wanted only at the end.
         answer = weighted_sum if isinstance(self.policy, KShortest) else self.policy
-        self._release(before)
+        self._release(self.planned_at)
         plans: list[Choice | None] = [None] * operators
         places = np.empty((operators, steps, self.city.brokers.count))
         made, taken, quiet = 0, 0, 0
@@ -209,7 +217,7 @@ class Pilot:
         self.choices = [choice for choice in plans if choice is not None]
         self.plans = np.stack([choice.fan.hosts[0] for choice in self.choices])
         self.place = places
-        self._reserve(self.plans)
+        self._reserve()
         self.effort += Effort(
             coordinations=1,
             plans=made,
@@ -218,6 +226,19 @@ class Pilot:
             late=sum(choice.late_s > 0 for choice in self.choices),
             crowded=sum(choice.crowded for choice in self.choices),
         )
+
+    def _count_waste(self, before: Index) -> None:
+        """State that was on its way by the old plans, which the new ones do not wait for."""
+        for k, old in enumerate(before):
+            arrive = int(np.argmax(old != old[0]))
+            if not arrive:
+                continue
+            source = np.array([old[0]], dtype=np.int32)
+            takes = int(self.moves[k].steps_from(source)[0, old[arrive]])
+            sent = takes - arrive
+            if sent > 0 and (self.plans[k, : arrive + 1] != old[: arrive + 1]).any():
+                wasted = self.moves[k].state_bytes * sent / takes
+                self.effort += Effort(wasted_bytes=wasted, wasted_transfers=1)
 
     def outlook(self, operator: int) -> Outlook:
         """What an operator knew when it last planned, its neighbours' plans as they came out."""
@@ -230,7 +251,7 @@ class Pilot:
 
     def _outlook(self, k: int, fans: dict[str, Fan], start: int, steps: int) -> Outlook:
         graph = self.city.graph
-        carried = self._carried(steps)
+        carried = self._carried([fans[user] for user in graph.users])
         operator = graph.operators[k]
         ties = []
         for stream in graph.streams_of[k]:
@@ -252,7 +273,10 @@ class Pilot:
         if self.reservations is not None and room is not None:
             first = int(self.city.life[self.instance, 0]) + self.planned_at
             ticks = first + np.arange(steps) * self.settings.step_ticks
-            room &= self.reservations.room(ticks.astype(np.int32), operator.demand_ips, None)
+            beside = [
+                (fans[o.name].hosts[0], o.demand_ips) for o in graph.operators if o is not operator
+            ]
+            room &= self.reservations.room(ticks.astype(np.int32), operator.demand_ips, beside)
         stayed = self._stayed_s(k)
         return Outlook(
             operator=operator,
@@ -289,18 +313,23 @@ class Pilot:
                 rest = np.maximum(rest, far)
         return np.asarray(graph.latency_s * operator.share - work - rest)
 
-    def _release(self, before: Index) -> None:
-        if self.reservations is not None and self.choices:
-            self._reserve(before, -1.0)
+    def _release(self, at: int) -> None:
+        """Give back what is reserved from a tick on."""
+        if self.reservations is not None:
+            left = self.reserved[:, at - self.reserved_at :]
+            first = int(self.city.life[self.instance, 0]) + at
+            for hosts, operator in zip(left, self.city.graph.operators, strict=True):
+                self.reservations.take(first, hosts, -operator.demand_ips)
 
-    def _reserve(self, plans: Index, sign: float = 1.0) -> None:
-        if self.reservations is None:
-            return
-        first = int(self.city.life[self.instance, 0]) + self.planned_at
-        left = max(self.life - self.planned_at, 0)
-        for k, operator in enumerate(self.city.graph.operators):
-            hosts = np.repeat(plans[k], self.settings.step_ticks)[:left]
-            self.reservations.take(first, hosts, sign * operator.demand_ips)
+    def _reserve(self) -> None:
+        """Reserve the plans as far as they go and the instance lives."""
+        if self.reservations is not None:
+            left = self.life - self.planned_at
+            self.reserved = np.repeat(self.plans, self.settings.step_ticks, axis=1)[:, :left]
+            self.reserved_at = self.planned_at
+            first = int(self.city.life[self.instance, 0]) + self.planned_at
+            for hosts, operator in zip(self.reserved, self.city.graph.operators, strict=True):
+                self.reservations.take(first, hosts, operator.demand_ips)
 
     def _keeps_plan(self, at: int, fans: Sequence[Fan]) -> bool:
         """Whether what is new cannot have made another plan better; then the old one goes on."""
@@ -354,7 +383,9 @@ class Pilot:
 
     def _follow(self, at: int, until: int) -> None:
         stride = self.settings.step_ticks
-        if self.choices and any(not choice.fan.is_certain for choice in self.choices):
+        several = any(not choice.fan.is_certain for choice in self.choices)
+        # Room is reserved for the first sequence alone.
+        if several and self.reservations is None:
             self._follow_branches(at, until)
             return
         steps = (np.arange(at, self.life) - self.planned_at) // stride

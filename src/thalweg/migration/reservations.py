@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from thalweg.migration.city import City
@@ -18,13 +20,13 @@ class Reservations:
         self._capacity = city.brokers.capacity_ips
         self._taken = np.zeros((city.ticks + 1, city.brokers.count))
 
-    def room(self, ticks: Index, demand_ips: float, own: Index | None) -> Flags:
-        """Where so much is free at these ticks; what the operator itself holds counts as free."""
-        ticks = np.minimum(ticks, len(self._taken) - 1)
-        taken = self._taken[ticks]
-        if own is not None:
-            taken = taken.copy()
-            taken[np.arange(len(own)), own] -= demand_ips
+    def room(
+        self, ticks: Index, demand_ips: float, beside: Sequence[tuple[Index, float]] = ()
+    ) -> Flags:
+        """Where so much is free at these ticks, with others `beside` it who have yet to reserve."""
+        taken = self._taken[np.minimum(ticks, len(self._taken) - 1)]
+        for hosts, demand in beside:
+            taken[np.arange(len(hosts)), hosts] += demand
         return np.asarray(taken + demand_ips <= self._capacity * (1.0 + _EPSILON))
 
     def take(self, first: int, hosts: Index, demand_ips: float) -> None:

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from migration.city_cases import random_city
+from thalweg.errors import InvalidInput
+from thalweg.migration.approaches import drive_migcep
+from thalweg.migration.baselines import drive_greedy, drive_lookahead, drive_static
+from thalweg.migration.city import City
+from thalweg.migration.drive import Drive, Effort
+from thalweg.migration.fan import NOWHERE
+from thalweg.migration.pilot import Pilot
+from thalweg.migration.policies import Naive, Temporal
+from thalweg.migration.predictors.perfect import Perfect
+from thalweg.migration.settings import Settings
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def cost_by_hand(city: City, instance: int, hosts: np.ndarray) -> float:
+    """Every stream at every tick, every change of host, one by one."""
+    delay, graph = city.brokers.delay_s, city.graph
+    first, end = city.life[instance]
+    place = {
+        name: city.connections.leaf[city.vehicles[instance, k], first:end]
+        for k, name in enumerate(graph.users)
+    } | {o.name: hosts[k] for k, o in enumerate(graph.operators)}
+    total = 0.0
+    for number, stream in enumerate(graph.streams):
+        for t in range(end - first):
+            factor = 1.0 if city.factor is None else city.factor[instance, number, first + t]
+            carried = stream.bytes_per_s * city.tick_s * factor
+            total += carried * delay[place[stream.source][t], place[stream.target][t]]
+    for k, operator in enumerate(graph.operators):
+        for a, b in zip(hosts[k], hosts[k][1:], strict=False):
+            total += operator.state_bytes * delay[a, b]
+    return float(total)
+
+
+def total_by_hand(drive: Drive) -> float:
+    city = drive.city
+    return sum(
+        cost_by_hand(city, k, drive.hosts[k, :, first:end])
+        for k, (first, end) in enumerate(city.life)
+    )
+
+
+@given(seeds, st.booleans())
+@settings(max_examples=30)
+def test_costs_are_those_counted_by_hand(seed: int, varying: bool) -> None:
+    city = random_city(seed, varying=varying)
+    for drive in (drive_static(city), drive_greedy(city, 2.0), drive_lookahead(city)):
+        assert drive.total == pytest.approx(total_by_hand(drive))
+
+
+@given(seeds)
+@settings(max_examples=25)
+def test_lookahead_costs_what_the_best_pair_of_sequences_costs(seed: int) -> None:
+    city = random_city(seed, brokers=3, ticks=7, instances=1)
+    first, end = city.life[0]
+    if end - first > 5:
+        return
+    a, b = city.start[0]
+    rest = list(product(range(3), repeat=int(end - first) - 1))
+    least = min(cost_by_hand(city, 0, np.array([[a, *x], [b, *y]])) for x, y in product(rest, rest))
+    assert drive_lookahead(city).total == pytest.approx(least)
+
+
+@given(seeds)
+@settings(max_examples=25)
+def test_one_operator_looks_ahead_alone(seed: int) -> None:
+    city = random_city(seed, brokers=4, ticks=6, instances=1, operators=1)
+    first, end = city.life[0]
+    rest = product(range(4), repeat=int(end - first) - 1)
+    least = min(cost_by_hand(city, 0, np.array([[city.start[0, 0], *x]])) for x in rest)
+    assert drive_lookahead(city).total == pytest.approx(least)
+
+
+def test_looking_ahead_for_three_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="two operators"):
+        drive_lookahead(random_city(0, operators=3))
+
+
+@given(seeds, st.integers(1, 4))
+@settings(max_examples=30)
+def test_greedy_takes_the_cheapest_broker_of_the_moment(seed: int, every: int) -> None:
+    city = random_city(seed, instances=1)
+    drive = drive_greedy(city, float(every))
+    (first, end), delay = city.life[0], city.brokers.delay_s
+    hosts = drive.hosts[0, :, first:end]
+    leaf = city.leaves_of(0)
+    bandwidth = city.graph.bytes_per_s
+    at = city.start[0].tolist()
+    for t in range(end - first):
+        assert hosts[:, t].tolist() == at
+        if t % every == 0:
+            now, target = list(at), list(at)
+            for k, (into, out) in enumerate(((0, 1), (1, 2))):
+                ends = (leaf[0, t], now[1]) if k == 0 else (now[0], leaf[1, t])
+                price = bandwidth[into] * delay[ends[0]] + bandwidth[out] * delay[ends[1]]
+                if price.min() < price[now[k]]:
+                    target[k] = int(price.argmin())
+            at = target
+
+
+@given(seeds, st.integers(1, 3), st.booleans())
+@settings(max_examples=40)
+def test_the_bound_below_all_is_never_undercut(seed: int, stride: int, varying: bool) -> None:
+    city = random_city(seed, varying=varying)
+    optimal = drive_lookahead(city).total
+    perfect = Perfect(city.connections)
+    plans = drive_migcep(city, perfect, settings=Settings(step_ticks=stride, horizon=20))
+    for drive in (plans, drive_static(city), drive_greedy(city, 1.0)):
+        assert drive.total >= optimal - 1e-6 * (1 + optimal)
+    assert plans.total == pytest.approx(total_by_hand(plans))
+    alive = plans.hosts[0, :, city.life[0, 0] : city.life[0, 1]]
+    assert (alive != NOWHERE).all()
+    assert (alive[:, 0] == city.start[0]).all()
+
+
+@given(seeds)
+@settings(max_examples=40)
+def test_with_all_known_plans_cost_no_more_than_staying(seed: int) -> None:
+    """One plan to the end: its operators stay unless that is dearer."""
+    city = random_city(seed)
+    known = Settings(horizon=50, refresh=1.0, adaptive=False)
+    plans = drive_migcep(city, Perfect(city.connections), settings=known)
+    assert plans.total <= drive_static(city).total * (1 + 1e-9)
+
+
+@given(seeds)
+@settings(max_examples=30)
+def test_compiled_turns_give_what_policies_give_in_turns(seed: int) -> None:
+    city = random_city(seed, instances=1)
+    perfect, few = Perfect(city.connections), Settings(horizon=6)
+    compiled = drive_migcep(city, perfect, settings=few)
+    # A limit that never bites sends everything through the policies.
+    plain = drive_migcep(city, perfect, settings=Settings(horizon=6, decay_s=1e18))
+    for policy in (Naive(), Temporal()):
+        certain = drive_migcep(city, perfect, policy, settings=few)
+        assert certain.total == pytest.approx(compiled.total)
+    assert plain.total == pytest.approx(compiled.total, rel=1e-6)
+
+
+def test_rates_that_change_are_noticed() -> None:
+    city = random_city(7, varying=True, ticks=30)
+    eager = drive_migcep(city, Perfect(city.connections), settings=Settings(rate_threshold=0.0))
+    calm = drive_migcep(city, Perfect(city.connections), settings=Settings(rate_threshold=100.0))
+    assert eager.effort.coordinations > calm.effort.coordinations
+
+
+def test_nobody_moves_beyond_the_range() -> None:
+    city = random_city(3, brokers=8, ticks=40)
+    near = drive_migcep(city, Perfect(city.connections), settings=Settings(range_m=1.0))
+    for _, _, _, source, target in near.moves:
+        assert city.brokers.distance_m(int(source))[target] <= 1.0
+
+
+@given(seeds)
+@settings(max_examples=20)
+def test_brokers_are_never_fuller_than_they_can_be(seed: int) -> None:
+    city = random_city(seed, instances=3, demand_ips=4e8, ticks=20)
+    starts = np.array([[0, 1], [2, 3], [4, 0]], dtype=np.int32)
+    city = City(
+        brokers=city.brokers,
+        connections=city.connections,
+        graph=city.graph,
+        vehicles=city.vehicles,
+        start=starts,
+    )
+    drive = drive_migcep(city, Perfect(city.connections), settings=Settings(horizon=8))
+    for tick in range(city.ticks):
+        load = np.zeros(city.brokers.count)
+        for host in drive.hosts[:, :, tick].ravel():
+            if host != NOWHERE:
+                load[host] += 4e8
+        assert drive.effort.crowded or (load <= city.brokers.capacity_ips * (1 + 1e-9)).all()
+
+
+def test_a_latency_nobody_can_keep_is_counted() -> None:
+    city = random_city(5, latency_s=1e-6)
+    drive = drive_migcep(city, Perfect(city.connections), settings=Settings(horizon=8))
+    assert drive.effort.late > 0
+    loose = random_city(5, latency_s=1e6)
+    assert drive_migcep(loose, Perfect(loose.connections)).effort.late == 0
+
+
+def test_efforts_add_up() -> None:
+    both = Effort(plans=2, left_out=0.5) + Effort(plans=3, left_out=0.2)
+    assert both == Effort(plans=5, left_out=0.5)
+
+
+def test_settings_name_all_that_is_wrong() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Settings(horizon=0, refresh=2.0, range_m=-1.0)
+    assert all(name in str(caught.value) for name in ("horizon", "refresh", "range_m"))
+
+
+def test_vehicles_that_never_meet_are_refused() -> None:
+    city = random_city(1)
+    leaf = city.connections.leaf.copy()
+    leaf[0, 6:], leaf[1, :6] = NOWHERE, NOWHERE
+    apart = type(city.connections)(
+        **{
+            name: getattr(city.connections, name) if name != "leaf" else leaf
+            for name in city.connections.__dataclass_fields__
+        }
+    )
+    with pytest.raises(InvalidInput, match="never meet"):
+        City(
+            brokers=city.brokers,
+            connections=apart,
+            graph=city.graph,
+            vehicles=np.array([[0, 1]], dtype=np.int32),
+            start=city.start[:1],
+        )
+
+
+def test_a_pilot_always_gets_to_the_end() -> None:
+    city = random_city(11, ticks=30, varying=True)
+    drive = drive_migcep(city, Perfect(city.connections), settings=Settings(horizon=3, doubt=1.0))
+    assert drive.effort.coordinations > 0
+    assert isinstance(Pilot.__doc__, str)
