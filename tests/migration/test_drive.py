@@ -14,7 +14,6 @@ from thalweg.migration.baselines import drive_greedy, drive_lookahead, drive_sta
 from thalweg.migration.city import City
 from thalweg.migration.drive import Drive, Effort
 from thalweg.migration.fan import NOWHERE
-from thalweg.migration.pilot import Pilot
 from thalweg.migration.policies import Naive, Temporal
 from thalweg.migration.predictors.perfect import Perfect
 from thalweg.migration.settings import Settings
@@ -225,4 +224,3 @@ def test_a_pilot_always_gets_to_the_end() -> None:
     city = random_city(11, ticks=30, varying=True)
     drive = drive_migcep(city, Perfect(city.connections), settings=Settings(horizon=3, doubt=1.0))
     assert drive.effort.coordinations > 0
-    assert isinstance(Pilot.__doc__, str)

@@ -14,7 +14,6 @@ from thalweg.migration.pilot import Pilot
 from thalweg.migration.policies import Policy, weighted_sum
 from thalweg.migration.reservations import Reservations
 from thalweg.migration.settings import Settings
-from thalweg.migration.time_graph import Moves
 
 BASELINES = {
     "static": drive_static,
@@ -36,15 +35,9 @@ def drive_migcep(
 
     Instances meet only where a broker could become full; then whoever plans first reserves first.
     """
-    step_s = city.tick_s * settings.step_ticks
-    moves = tuple(
-        Moves.of(city.brokers, state_bytes=operator.state_bytes, step_s=step_s)
-        for operator in city.graph.operators
-    )
     reservations = Reservations(city) if could_be_full(city) else None
     pilots = [
-        Pilot.of(city, k, predictor, policy, settings, moves, reservations)
-        for k in range(city.instances)
+        Pilot.of(city, k, predictor, policy, settings, reservations) for k in range(city.instances)
     ]
     # Instance after instance where they don't meet: what one needs stays in the cache.
     due = [(int(city.life[k, 0]), k) for k in range(city.instances)]

@@ -17,7 +17,6 @@ from thalweg.migration.pilot import Pilot
 from thalweg.migration.policies import Policy, cost_of, weighted_sum
 from thalweg.migration.reservations import Reservations
 from thalweg.migration.settings import Settings
-from thalweg.migration.time_graph import Moves
 from thalweg.model.graph import Floats, Index
 
 
@@ -139,12 +138,8 @@ def plan_instance(
     rule = f"from {begin_s:g} s to {end_s:g} s, while all its users are on the map"
     defects.require(0 <= tick < end - first, "at_s", at_s, rule)
     defects.raise_if_any()
-    moves = tuple(
-        Moves.of(city.brokers, state_bytes=o.state_bytes, step_s=tick_s * settings.step_ticks)
-        for o in city.graph.operators
-    )
     reservations = Reservations(city) if could_be_full(city) else None
-    pilot = Pilot.of(city, instance, predictor, policy, settings, moves, reservations)
+    pilot = Pilot.of(city, instance, predictor, policy, settings, reservations)
     at = 0
     while at < tick:
         at = pilot.plan(at)
@@ -153,9 +148,11 @@ def plan_instance(
 
 
 def _describe(pilot: Pilot, k: int) -> MigrationPlan:
-    city, outlook, hosts = pilot.city, pilot.outlook(k), pilot.plans[k]
+    agreement = pilot.agreement
+    assert agreement is not None  # noqa: S101 - it has just planned
+    city, outlook, hosts = pilot.city, pilot.outlook(k), agreement.plans[k]
     place = outlook.place_cost()
-    choice = pilot.choices[k] if pilot.choices else None
+    choice = agreement.choices[k] if agreement.choices else None
     late = 0.0 if outlook.excess_s is None else outlook.excess_s[np.arange(hosts.size), hosts].max()
     begin_s = city.connections.start_s + city.tick_s * (
         int(city.life[pilot.instance, 0]) + pilot.planned_at

@@ -1,0 +1,1 @@
+"""The moving city as a page to look at."""
