@@ -20,6 +20,7 @@ from thalweg.cli.demo import demo
 from thalweg.cli.diff import diff
 from thalweg.cli.explain import explain
 from thalweg.cli.init import init
+from thalweg.cli.mobility import mobility
 from thalweg.cli.output import report_problems, say
 from thalweg.cli.plan import plan
 from thalweg.cli.profile import profile
@@ -54,6 +55,7 @@ app.command()(status)
 app.command()(stop)
 app.command()(rollback)
 app.add_typer(reproduce, name="reproduce")
+app.add_typer(mobility, name="mobility")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -92,6 +92,41 @@ def aels(
     _tell(found, "plans", format)
 
 
+@reproduce.command()
+def migcep(
+    into: IntoOption = None,
+    master: MasterOption = None,
+    quick: QuickOption = False,
+    repetitions: Annotated[
+        int | None,
+        typer.Option("--repetitions", min=1, max=10_000, help="How many; else 5, or 1."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", help="Folder with SUMO's tables, for workers too; else vehicles are made."
+        ),
+    ] = None,
+    restart: RestartOption = False,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> None:
+    """Operators that move with their users: Ottenwälder et al. 2013, Figures 9 and 10."""
+    from thalweg.experiments.migcep.reproduce import reproduce as run
+
+    folder = into or Path("results") / ("migcep-quick" if quick else "migcep")
+    with counting("migcep") as on_progress:
+        found = run(
+            folder,
+            data=data,
+            master=master,
+            quick=quick,
+            repetitions=repetitions,
+            restart=restart,
+            on_progress=on_progress,
+        )
+    _tell(found, "drives", format)
+
+
 def _tell(found: Reproduction, rows: str, format: Format) -> None:  # noqa: A002
     """Print what came out; exit with 1 where something did not."""
     from thalweg.experiments.claims import claims_table

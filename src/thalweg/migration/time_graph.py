@@ -14,10 +14,10 @@ import numpy as np
 from thalweg.errors import Defects
 from thalweg.migration.brokers import Brokers
 from thalweg.migration.compiled.relaxing import (
-    FROM_START,
     relax_all_pairs,
     relax_by_hops,
     relax_in_one_step,
+    trace_back,
 )
 from thalweg.model.figures import freeze
 from thalweg.model.graph import Floats, Index
@@ -224,20 +224,9 @@ def _leaving(graph: TimeGraph) -> tuple[Floats, Index]:
 
 
 def _trace(came: Index, since: Index, last: int, start: int) -> tuple[Index, tuple[Move, ...]]:
-    """Walk back from the last step."""
-    t, at = came.shape[0] - 1, last
-    hosts = np.empty(t, dtype=np.int32)
-    moves: list[Move] = []
-    while t > 0:
-        source = int(came[t, at])
-        begin = int(since[t, at]) if since.size else t - 1
-        if source == FROM_START:
-            hosts[:t] = start
-            moves.append(Move(begin, t, start, at))
-            break
-        hosts[begin:t] = source
-        if source != at:
-            moves.append(Move(begin, t, source, at))
-        t, at = begin, source
+    """The hosts of a way and the moves on it, walked back from the last step."""
+    hosts = np.empty(came.shape[0] - 1, dtype=np.int32)
+    moves = trace_back(came, since, last, start, hosts)
     # A move that ends after the last step moves nothing anybody would run.
-    return hosts, tuple(move for move in reversed(moves) if move.arrive < hosts.size)
+    found = (Move(*row) for row in reversed(moves.tolist()))
+    return hosts, tuple(move for move in found if move.arrive < hosts.size)

@@ -207,3 +207,28 @@ def relax_all_pairs(
                     if place[t, broker] == np.inf:
                         best[t, broker] = np.inf
     return best[steps].copy()
+
+
+@kernel
+def trace_back(came: Index, since: Index, last: int, start: int, hosts: Index) -> Index:
+    """Walk back from a broker after the last step; gives what moves there were.
+
+    Begin, arrival, source and target of each, the last one first. Without `since`, every move
+    takes one step.
+    """
+    t, at, found = hosts.size, last, 0
+    moves = np.empty((hosts.size, 4), np.int32)
+    while t > 0:
+        source = came[t, at]
+        begin = since[t, at] if since.size else t - 1
+        first = source == FROM_START
+        if first:
+            source = start
+        # A move away from the start leaves where it has been since the first step.
+        hosts[0 if first else begin : t] = source
+        if source != at:
+            moves[found, 0], moves[found, 1] = begin, t
+            moves[found, 2], moves[found, 3] = source, at
+            found += 1
+        t, at = (0 if first else begin), source
+    return moves[:found]

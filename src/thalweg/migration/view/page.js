@@ -201,8 +201,9 @@
   };
 
   const offset = (operator, far) => {
-    const turn = Math.PI * (1 - (2 * operator + 1) / operators.length);
-    return operators.length === 1 ? [0, 0] : [Math.cos(turn) * far, Math.sin(turn) * far * 0.6];
+    // Side by side around the broker, the first one on the left.
+    const turn = Math.PI * (1 - (2 * operator) / operators.length);
+    return operators.length === 1 ? [0, 0] : [Math.cos(turn) * far, Math.sin(turn) * far];
   };
 
   const drawAll = (pen, approach, at, carX, carY) => {
@@ -239,7 +240,7 @@
     pen.textBaseline = "middle";
     counts.forEach((of, o) => {
       for (const [host, count] of of) {
-        const radius = 4 + 11 * Math.sqrt(count / most), [x, y] = at(host), [dx, dy] = offset(o, radius + 1);
+        const radius = 4 + 11 * Math.sqrt(count / most), [x, y] = at(host), [dx, dy] = offset(o, radius + 0.5);
         marker(pen, x + dx, y + dy, radius, o);
         if (radius < 7) continue;
         pen.fillStyle = "#ffffff";
@@ -266,7 +267,7 @@
     const alive = lives(k);
     operators.forEach((_, o) => {
       if (!alive) return;
-      const [x, y] = at(approach.hosts[k * operators.length + o]), [dx, dy] = offset(o, 10);
+      const [x, y] = at(approach.hosts[k * operators.length + o]), [dx, dy] = offset(o, 8.5);
       ends[o] = [x + dx, y + dy];
     });
     if ($("lines").checked) {
@@ -395,7 +396,7 @@
   $("time").max = String(ticks - 1);
 
   const legend = [
-    ...operators.map((name, o) => [`operator ${name}; with its number where there are many`, (pen) => marker(pen, 13, 9, 6, o)]),
+    ...operators.map((name, o) => [`operator ${name}; a number says how many`, (pen) => marker(pen, 13, 9, 6, o)]),
     ["broker; larger ones are above others", (pen) => { pen.fillStyle = colours.broker; pen.fillRect(9, 5, 8, 8); }],
     ["vehicle", (pen) => { pen.fillStyle = colours.car; pen.beginPath(); dot(pen, 13, 9, 2.5); pen.fill(); }],
     ["link between brokers", (pen) => { pen.strokeStyle = colours.link; pen.beginPath(); line(pen, 2, 9, 24, 9); pen.stroke(); }],
