@@ -82,12 +82,15 @@ class Pilot:
         """How many ticks the instance lives."""
         return int(self.hosts.shape[1])
 
-    def plan(self, at: int) -> int:
-        """Plan at a tick, go by that plan, and say at which tick to plan again."""
+    def plan(self, at: int, *, anew: bool = False) -> int:
+        """Plan at a tick, go by that plan, and say at which tick to plan again.
+
+        Unless it is to be made anew, a plan that cannot be bettered is kept.
+        """
         measured = self.city.carried_bytes(self.instance)[:, at]
         self.tick_bytes = hold(self.tick_bytes, measured, self.settings.rate_threshold)
         situation = self._look(at)
-        if self._is_kept(at, situation):
+        if not anew and self._is_kept(at, situation):
             self.effort += Effort(kept=1)
             return self._go(at)
         before = self._so_far(at, situation.steps)
@@ -167,7 +170,7 @@ class Pilot:
             now = known.outlook(k, others, int(hosts[0])).place_cost()
             if not cannot_be_better(place[k, ahead], now, hosts):
                 return False
-        self.situation = _moved_back(situation, done)
+        self.situation = _moved_back(situation, done, plans.shape[1])
         return True
 
     def _waste(self, before: Index) -> Effort:
@@ -267,13 +270,12 @@ class Pilot:
         return min(self.planned_at - (-late // stride) * stride, self.life)
 
 
-def _moved_back(situation: Situation, steps: int) -> Situation:
-    """As if what is known now had been known so many steps before."""
+def _moved_back(situation: Situation, done: int, steps: int) -> Situation:
+    """As if what is known now had been known `done` steps before, for a plan of so many steps."""
+    # Before: where users are now. After what is known: where that ends.
+    column = np.clip(np.arange(steps) - done, 0, situation.steps - 1)
     fans = tuple(
-        Fan(
-            weight=fan.weight,
-            hosts=np.concatenate([np.repeat(fan.hosts[:, :1], steps, axis=1), fan.hosts], axis=1),
-        )
+        Fan(weight=fan.weight, hosts=np.ascontiguousarray(fan.hosts[:, column]))
         for fan in situation.fans
     )
     return replace(situation, fans=fans)

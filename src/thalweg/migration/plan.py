@@ -143,7 +143,7 @@ def plan_instance(
     at = 0
     while at < tick:
         at = pilot.plan(at)
-    pilot.plan(tick)
+    pilot.plan(tick, anew=True)
     return [_describe(pilot, k) for k in range(len(city.graph.operators))]
 
 

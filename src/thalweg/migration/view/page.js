@@ -233,16 +233,15 @@
       }
       pen.globalAlpha = 1;
     }
-    // As large as many operators are there, but so that neighbours stay apart.
-    const most = Math.max(1, ...counts.flatMap((of) => [...of.values()]));
+    // As large as the share of all that is there, so that maps side by side compare.
     pen.font = "bold 10px system-ui, sans-serif";
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     counts.forEach((of, o) => {
       for (const [host, count] of of) {
-        const radius = 4 + 11 * Math.sqrt(count / most), [x, y] = at(host), [dx, dy] = offset(o, radius + 0.5);
+        const radius = 4 + 14 * Math.sqrt(count / alive), [x, y] = at(host), [dx, dy] = offset(o, radius + 0.5);
         marker(pen, x + dx, y + dy, radius, o);
-        if (radius < 7) continue;
+        if (radius < 6) continue;
         pen.fillStyle = "#ffffff";
         pen.fillText(String(count), x + dx, y + dy + 0.5);
       }
