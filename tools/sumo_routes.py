@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, NoReturn
 from xml.parsers import expat
 
 import numpy as np
@@ -70,6 +70,11 @@ class Routes:
         elif tag == "route" and self._vehicle:
             self._take(self._vehicle, attributes)
 
+    def leave(self, tag: str) -> None:
+        """Forget the vehicle when it ends: a route outside of one belongs to nobody."""
+        if tag == "vehicle":
+            self._vehicle = ""
+
     def _take(self, vehicle: str, attributes: Attributes) -> None:
         edges = attributes.get("edges", "").split()
         exits = [float(word) for word in attributes.get("exitTimes", "").split()]
@@ -100,7 +105,7 @@ def read_routes(net: Path, routes: Path) -> PlannedRoutes:
     if not roads.lengths_m:
         _refuse(net, "no road", "a map of SUMO, .net.xml")
     found = Routes(roads)
-    _read(routes, found.see)
+    _read(routes, found.see, found.leave)
     if found.problems:
         shown = found.problems[:_MOST_TOLD]
         if len(found.problems) > len(shown):
@@ -133,10 +138,14 @@ def _build(roads: Roads, found: Routes) -> PlannedRoutes:
     )
 
 
-def _read(path: Path, see: Callable[[str, Attributes], None]) -> None:
-    """Show every element as it begins; nothing of the file is kept."""
+def _read(
+    path: Path,
+    see: Callable[[str, Attributes], None],
+    leave: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Show every element as it begins and ends; nothing of the file is kept."""
     parser = expat.ParserCreate()
-    parser.StartElementHandler = see
+    parser.StartElementHandler, parser.EndElementHandler = see, leave
     # No document type: without one there are no entities that could grow or fetch anything.
     parser.StartDoctypeDeclHandler = lambda *_: _refuse(path, "a DOCTYPE", "XML without one")
     read = 0
@@ -166,7 +175,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
             yield unpacked  # type: ignore[misc]
 
 
-def _refuse(path: Path, value: Any, rule: str) -> None:
+def _refuse(path: Path, value: str, rule: str) -> NoReturn:
     raise InvalidInput([Defect(file=str(path), path="", value=value, rule=rule)])
 
 

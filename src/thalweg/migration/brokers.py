@@ -192,5 +192,5 @@ def _not_a_tree(network: Network) -> Iterator[Defect]:
         hint = "give every site but one a parent, and links between children and parents only"
         yield Defect(path="network", value=network.name, rule="a tree of sites", hint=hint)
     if network.site_area_m is None:
-        hint = "area: [west, south, east, north] in metres"
+        hint = "area: {west: 0 m, south: 0 m, east: 500 m, north: 500 m}"
         yield Defect(path="sites", value="no areas", rule="an area for every leaf", hint=hint)

@@ -126,7 +126,9 @@ def relax_by_hops(
             cost[:] = running[k]
             for broker in range(count):
                 origin[broker] = broker
-            for _ in range(reach[k]):
+            if reach[k] == most_hops:
+                _pass_along(cost, origin, parent, link_cost)
+            for _ in range(reach[k] if reach[k] < most_hops else 0):
                 if not _pass_one_hop(cost, origin, parent, link_cost, other, other_origin):
                     break
                 cost[:], origin[:] = other, other_origin
