@@ -48,6 +48,7 @@ const seen = () => ({
   status: known.get("status").textContent,
   play: known.get("play").textContent,
   maps: known.get("maps").children.map((figure) => !figure.hidden),
+  captions: known.get("maps").children.map((figure) => figure.children[2].textContent),
   options: known.get("instance").children.map((option) => option.textContent),
   totals: known.get("totals").children.map((row) => row.children.map((cell) => cell.textContent)),
   calls: calls.n,

@@ -292,6 +292,12 @@ def test_the_script_plays_the_drives(tmp_path, city, drives, page):
     assert begin["options"][5] == f"4: {' → '.join(names)}"
     first = int(city.life[4, 0])
     assert one["clock"] == f"{first} s"
+    for drive, caption in zip(drives, beside["captions"], strict=True):
+        hosts = (city.brokers.names[host] for host in drive.hosts[4, :, first])
+        words = zip(("distance", "friends"), hosts, strict=True)
+        assert caption == ", ".join(f"{name} is at {host}" for name, host in words)
+    alive = int(((city.life[:, 0] <= last) & (city.life[:, 1] > last)).sum())
+    assert end["captions"][2] == f"{alive} instances have all their vehicles on the map"
     assert playing["play"] == "Pause"
     # A tenth of a second at ten times the speed.
     assert later["clock"] == f"{first + 1} s"

@@ -67,7 +67,7 @@
   const bytes = (value) => {
     let unit = 0;
     while (value >= 999.5 && unit < UNITS.length - 1) { value /= 1000; unit++; }
-    return `${value ? value.toPrecision(3).replace(/\.?0+$/, (z) => (z[0] === "." ? "" : z)) : 0} ${UNITS[unit]}`;
+    return `${Number(value.toPrecision(3))} ${UNITS[unit]}`;
   };
 
   const before = (sorted, value) => {
@@ -239,9 +239,9 @@
     pen.textBaseline = "middle";
     counts.forEach((of, o) => {
       for (const [host, count] of of) {
-        const radius = 4 + 14 * Math.sqrt(count / alive), [x, y] = at(host), [dx, dy] = offset(o, radius + 0.5);
+        const radius = 4 + 18 * Math.sqrt(count / alive), [x, y] = at(host), [dx, dy] = offset(o, radius + 0.5);
         marker(pen, x + dx, y + dy, radius, o);
-        if (radius < 6) continue;
+        if (pen.measureText(String(count)).width > 2 * radius - 3) continue;
         pen.fillStyle = "#ffffff";
         pen.fillText(String(count), x + dx, y + dy + 0.5);
       }
@@ -336,6 +336,18 @@
     pen.stroke();
   };
 
+  const describe = ({ hosts }) => {
+    // The map in words.
+    if (chosen === ALL) {
+      let alive = 0;
+      for (let k = 0; k < instances; k++) alive += lives(k);
+      return `${alive.toLocaleString("en")} instances have all their vehicles on the map`;
+    }
+    if (!lives(chosen)) return "Its vehicles are not all on the map now";
+    const where = (name, o) => `${name} is at ${brokers.names[hosts[chosen * operators.length + o]]}`;
+    return operators.map(where).join(", ");
+  };
+
   const clock = () => `${Math.round((startS + Math.floor(tick) * tickS) * 10) / 10} s`;
 
   const tellTotals = () => {
@@ -374,9 +386,10 @@
     const figure = make("figure", $("maps"));
     make("h2", figure, name);
     const canvas = make("canvas", figure);
+    const caption = make("figcaption", figure);
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `Map of brokers, vehicles and operators under ${name}`);
-    return [figure, canvas];
+    return [figure, canvas, caption];
   });
 
   const option = (select, value, text) => { make("option", select, text).value = String(value); };
@@ -416,9 +429,12 @@
   });
 
   const draw = () => {
-    figures.forEach(([figure, canvas], number) => {
-      figure.hidden = shown !== ALL && shown !== number;
-      if (!figure.hidden) drawMap(canvas, approaches[number]);
+    // All that is to be seen first: how wide one map is depends on the others.
+    figures.forEach(([figure], number) => { figure.hidden = shown !== ALL && shown !== number; });
+    figures.forEach(([figure, canvas, caption], number) => {
+      if (figure.hidden) return;
+      drawMap(canvas, approaches[number]);
+      caption.textContent = describe(approaches[number]);
     });
     tellTotals();
     drawChart();
