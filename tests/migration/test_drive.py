@@ -224,3 +224,27 @@ def test_a_pilot_always_gets_to_the_end() -> None:
     city = random_city(11, ticks=30, varying=True)
     drive = drive_migcep(city, Perfect(city.connections), settings=Settings(horizon=3, doubt=1.0))
     assert drive.effort.coordinations > 0
+
+
+@given(seeds)
+@settings(max_examples=60)
+def test_what_operators_do_together_never_costs_more_than_what_each_does_alone(seed: int) -> None:
+    """One plan to the end; better in some cases, and never below what is possible."""
+    city = random_city(seed)
+    one = {"horizon": 50, "refresh": 1.0, "adaptive": False}
+    perfect = Perfect(city.connections)
+    alone = drive_migcep(city, perfect, settings=Settings(**one))  # type: ignore[arg-type]
+    both = drive_migcep(city, perfect, settings=Settings(**one, together=True))  # type: ignore[arg-type]
+    assert both.total <= alone.total * (1 + 1e-9)
+    assert both.total >= drive_lookahead(city).total * (1 - 1e-9)
+
+
+def test_together_operators_leave_where_none_would_alone() -> None:
+    better = 0
+    for seed in range(40):
+        city = random_city(seed, ticks=40)
+        perfect = Perfect(city.connections)
+        alone = drive_migcep(city, perfect, settings=Settings())
+        both = drive_migcep(city, perfect, settings=Settings(together=True))
+        better += both.total < alone.total * 0.99
+    assert better > 5

@@ -101,8 +101,7 @@ def _explain(plan: MigrationPlan) -> Iterator[str]:
         yield (
             f"{move.at_s:g} s: {move.source} → {move.target}, {move.reason}. "
             f"Sending {move.state_bytes:,.0f} bytes from {move.begin_s:g} s on costs "
-            f"{move.cost:,.4g} byte·s; "
-            f"staying until the next move would cost {move.saves:,.4g} byte·s more."
+            f"{move.cost:,.4g} byte·s; {_alternative(move)}."
         )
     if not plan.moves:
         yield "It stays: no move would pay for itself within the plan."
@@ -116,6 +115,13 @@ def _explain(plan: MigrationPlan) -> Iterator[str]:
         yield f"{len(plan.alternatives)} sequences of hosts are kept, with {odds} to be the best."
     for violation in plan.violations:
         yield f"Violated: it {violation}."
+
+
+def _alternative(move: PlannedMove) -> str:
+    if move.saves >= 0:
+        return f"staying until the next move would cost {move.saves:,.4g} byte·s more"
+    # Nobody pays for nothing: a limit has forced it.
+    return f"staying would cost {-move.saves:,.4g} byte·s less, but not keep the limits"
 
 
 def plan_instance(

@@ -33,6 +33,10 @@ class Settings:
     most_turns: int = 10
     """How often each operator may answer the others within one coordination."""
 
+    together: bool = False
+    """Whether operators also try to move as one, which none of them would do alone. Ours; only
+    where no limit but range holds and each operator has one path."""
+
     def __post_init__(self) -> None:
         defects = Defects()
         for name in ("step_ticks", "horizon", "least_horizon", "most_turns"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thalweg.migration.compiled.driving import plan_in_turns
+from thalweg.migration.compiled.driving import go_together, plan_in_turns
 from thalweg.migration.drive import Effort, state_bytes, stream_ends
 from thalweg.migration.fan import Fan
 from thalweg.migration.policies import Choice, KShortest, Policy, cost_of, weighted_sum
@@ -63,7 +63,7 @@ def _agree_compiled(situation: Situation, before: Index) -> Agreement:
     start, plans = before[:, 0].copy(), np.ascontiguousarray(before).copy()
     place = np.empty((len(start), situation.steps, city.brokers.count))
     state = state_bytes(city.graph)
-    made, taken = plan_in_turns(
+    known = (
         np.concatenate([fan.weight for fan in fans]),
         np.concatenate([fan.hosts for fan in fans]),
         np.cumsum([0, *(len(fan.weight) for fan in fans)]).astype(np.int32),
@@ -75,11 +75,12 @@ def _agree_compiled(situation: Situation, before: Index) -> Agreement:
         city.brokers.delay_s,
         start,
         situation.barred(start),
-        situation.settings.most_turns,
-        plans,
-        place,
     )
-    effort = Effort(coordinations=1, plans=made, changes=taken)
+    effort, again = Effort(coordinations=1), True
+    while again:
+        made, taken = plan_in_turns(*known, situation.settings.most_turns, plans, place)
+        again = situation.settings.together and go_together(*known, plans)
+        effort += Effort(plans=made, changes=taken + again * len(start))
     return Agreement(plans=plans, choices=(), place=place, effort=effort)
 
 

@@ -40,12 +40,12 @@ def nearby_friends(
             Operator(
                 name="distance",
                 compression=0.5,
-                cpu_per_event=2e6,
+                cpu_per_event=2e5,
                 state=map_bytes,
                 window=TimeWindow(5.0, 1.0),
             ),
             Operator(
-                name="friends", selectivity=0.5, cpu_per_event=1e6, window=TimeWindow(10.0, 1.0)
+                name="friends", selectivity=0.5, cpu_per_event=1e5, window=TimeWindow(10.0, 1.0)
             ),
             Operator(name="consumer", kind="sink", pin=vehicle),
         ],

@@ -201,3 +201,87 @@ def plan_in_turns(
         else:
             quiet += 1
     return made, taken
+
+
+@part
+def _add_streams(
+    operator: int, user_weight: Floats, user_hosts: Index, user_first: Index, ends: Index,
+    carried: Floats, delay: Floats, cost: Floats,
+) -> None:  # fmt: skip
+    """Add what the streams between an operator and users cost at every broker."""
+    for stream in range(ends.shape[0]):
+        a, b = ends[stream]
+        if operator not in (a, b):
+            continue
+        other = b if a == operator else a
+        if other < 0:
+            for sequence in range(user_first[-1 - other], user_first[-other]):
+                share, hosts = user_weight[sequence], user_hosts[sequence]
+                _add_sequence(cost, carried[stream], share, hosts, delay)
+
+
+@part
+def _price_all(
+    plans: Index, prices: Floats, ends: Index, carried: Floats, state: Floats, start: Index,
+    delay: Floats,
+) -> float:  # fmt: skip
+    """What all plans of an instance cost together."""
+    total = 0.0
+    for operator in range(plans.shape[0]):
+        at = start[operator]
+        for t in range(plans.shape[1]):
+            to = plans[operator, t]
+            total += prices[operator, t, to] + state[operator] * delay[at, to]
+            at = to
+    for stream in range(ends.shape[0]):
+        a, b = ends[stream]
+        if a >= 0 and b >= 0:
+            for t in range(plans.shape[1]):
+                total += carried[stream, t] * delay[plans[a, t], plans[b, t]]
+    return total
+
+
+@kernel
+def go_together(
+    user_weight: Floats, user_hosts: Index, user_first: Index, ends: Index, carried: Floats,
+    parent: Index, links: Floats, state: Floats, delay: Floats, start: Index,
+    barred: npt.NDArray[np.bool_], plans: Index,
+) -> bool:  # fmt: skip
+    """Try what no operator can do alone: all of them go the same way, behind each one in turn.
+
+    The group takes the cheapest path from where its leader is, the others join it with the first
+    move. True if that is strictly cheaper than the plans, which are then those of the group.
+    """
+    operators, steps = plans.shape
+    prices = np.zeros((operators, steps, delay.shape[0]))
+    for operator in range(operators):
+        _add_streams(
+            operator, user_weight, user_hosts, user_first, ends, carried, delay, prices[operator]
+        )
+    together, link = np.zeros((steps, delay.shape[0])), np.zeros(delay.shape[0])
+    for operator in range(operators):
+        together += prices[operator]
+        link += links[operator]
+        for broker in range(delay.shape[0]):
+            if barred[operator, broker]:
+                together[:, broker] = np.inf
+    least = _price_all(plans, prices, ends, carried, state, start, delay)
+    came, nothing = np.empty((steps + 1, delay.shape[0]), np.int32), np.empty(0)
+    tried, better = plans.copy(), False
+    for leader in range(operators):
+        at = start[leader]
+        kept = together[0, at]
+        together[0, at] = min(kept, 1e300)
+        best = relax_in_one_step(together, parent, link, at, nothing, came)
+        together[0, at] = kept
+        for broker in range(best.size):
+            if best[broker] < best[at]:
+                at = broker
+        for t in range(steps, 0, -1):
+            at = came[t, at]
+            tried[:, t - 1] = at
+        tried[:, 0] = start
+        cost = _price_all(tried, prices, ends, carried, state, start, delay)
+        if cost < least - 1e-9 * (1.0 + abs(least)):
+            plans[:, :], least, better = tried, cost, True
+    return better
