@@ -253,7 +253,7 @@ def _check_steps(
         return f"nothing for {step_s[place[row]]:.6g} s before"
 
     rule = f"a row at least every {longest_s:g} s of a trip"
-    problems.add(at[wide + 1], "t", tell_gap, rule, "`--gaps fill` fills them on a straight line")
+    problems.add(at[wide + 1], "t", tell_gap, rule, "`--fill-gaps` fills them on a straight line")
     return median_s, np.empty(0, np.int64)
 
 

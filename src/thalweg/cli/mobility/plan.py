@@ -28,6 +28,7 @@ from thalweg.cli.mobility.planning import (
     InstancesOption,
     RangeOption,
     StepOption,
+    TogetherOption,
 )
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
 
@@ -80,6 +81,7 @@ def plan(
     fixed_horizon: FixedOption = True,
     range_: RangeOption = None,
     decay: DecayOption = None,
+    together: TogetherOption = False,
     vehicles: VehiclesOption = 1000,
     seconds: SecondsOption = 1000.0,
     seed: SeedOption = 0,
@@ -116,7 +118,13 @@ def plan(
         app = read_app(defects, application)
         chosen = read_policy(defects, policy)
         settings = read_settings(
-            defects, step=step, horizon=horizon, fixed=fixed_horizon, range_=range_, decay=decay
+            defects,
+            step=step,
+            horizon=horizon,
+            fixed=fixed_horizon,
+            range_=range_,
+            decay=decay,
+            together=together,
         )
         at_s = None if at is None else read_seconds(defects, "--at", at)
         ground = read_ground(defects, network, asked)

@@ -32,6 +32,10 @@ DecayOption = Annotated[
     str | None,
     typer.Option("--decay", help="Over which the cost of leaving falls to nothing; else never."),
 ]
+TogetherOption = Annotated[
+    bool,
+    typer.Option("--together", help="Operators also try to move as one where none would alone."),
+]
 InstancesOption = Annotated[
     int | None,
     typer.Option("--instances", help="Operator graphs between vehicles; else one for each."),
@@ -46,6 +50,7 @@ def read_settings(
     fixed: bool,
     range_: str | None,
     decay: str | None,
+    together: bool,
 ) -> Settings | None:
     """The settings, or None and everything that is wrong with them remembered."""
     import math
@@ -74,6 +79,7 @@ def read_settings(
             adaptive=not fixed,
             range_m=range_m,
             decay_s=decay_s,
+            together=together,
         ),
     )
 

@@ -30,6 +30,7 @@ from thalweg.cli.mobility.planning import (
     InstancesOption,
     RangeOption,
     StepOption,
+    TogetherOption,
 )
 from thalweg.cli.output import Format, FormatOption, counting, print_json, progress
 
@@ -96,6 +97,7 @@ def run(
     fixed_horizon: FixedOption = False,
     range_: RangeOption = None,
     decay: DecayOption = None,
+    together: TogetherOption = False,
     vehicles: VehiclesOption = 1000,
     seconds: SecondsOption = 1000.0,
     seed: SeedOption = 0,
@@ -131,7 +133,13 @@ def run(
         free = into is None or not into.exists() or into.is_dir()
         defects.require(free, "--into", str(into), rule)
         settings = read_settings(
-            defects, step=step, horizon=horizon, fixed=fixed_horizon, range_=range_, decay=decay
+            defects,
+            step=step,
+            horizon=horizon,
+            fixed=fixed_horizon,
+            range_=range_,
+            decay=decay,
+            together=together,
         )
         app = read_app(defects, application)
         ground = read_ground(defects, network, asked)
