@@ -237,7 +237,7 @@ def test_gaps_are_refused_unless_told_otherwise(tmp_path):
     (defect,) = defects_of(path)
     assert defect.path == "t of v at 7 s"
     assert defect.value == "nothing for 4 s before"
-    assert "--gaps fill" in defect.hint
+    assert "--fill-gaps" in defect.hint
     assert load_tracks(path, most_gap_s=4.0).tracks.time_s.size == 6
     filled = load_tracks(path, gaps="fill")
     assert filled.tracks.time_s.tolist() == list(range(9))
