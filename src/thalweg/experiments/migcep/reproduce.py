@@ -9,14 +9,14 @@ from thalweg.errors import Defects
 from thalweg.experiments.migcep.claims import compare_with_paper
 from thalweg.experiments.migcep.figures import draw_figures
 from thalweg.experiments.migcep.results import Results
-from thalweg.experiments.migcep.run import COLUMNS, list_points, run_point
+from thalweg.experiments.migcep.run import COLUMNS, CONSTANT, list_points, run_point
 from thalweg.experiments.migcep.setting import SECONDS, VEHICLES, require_data
 from thalweg.experiments.reproduction import Evaluation, Reproduction, run_again
 
 REPETITIONS, QUICK_REPETITIONS = 5, 1
 # Fewer where plans branch: those take a hundred times as long.
-INSTANCES = {"10c": 12, "10ab": 12, "9a-d": 300, "9f": 150, "9e": 300, "messages": 40}
-QUICK_INSTANCES = {"10c": 4, "10ab": 3, "9a-d": 40, "9f": 20, "9e": 60, "messages": 20}
+INSTANCES = {"10c": 12, CONSTANT: 12, "10ab": 12, "9a-d": 300, "9f": 150, "9e": 300, "messages": 40}
+QUICK_INSTANCES = {"10c": 4, CONSTANT: 4, "10ab": 3, "9a-d": 40, "9f": 20, "9e": 60, "messages": 20}
 
 
 def reproduce(

@@ -43,6 +43,7 @@ MESSAGE_STEPS = 50
 
 STATIC, GREEDY, MIGCEP, OURS = "static", "greedy", "migcep", "lookahead-optimal"
 COORDINATION = "coordination"
+CONSTANT = "10c-constant"
 UNCERTAIN = (
     # A way that is certain leaves the other policies nothing to do: all of them come to this.
     ("navigation", "weighted-sum"),
@@ -98,6 +99,8 @@ def list_points(repetitions: int, instances: Mapping[str, int]) -> list[dict[str
         "10c": (
             {"interval_s": interval_s, "event_bytes": mean} for interval_s in CHANGES_S
         ),
+        # The same with events that never change: what paths give that is no adaptation.
+        CONSTANT: [{"event_bytes": mean}],
         "10ab": ({"state_bytes": state} for state in STATES),
         "9a-d": (
             {"tree": tree, "event_bytes": size, "state_bytes": state}
@@ -136,12 +139,13 @@ def run_point(point: Mapping[str, Any]) -> list[dict[str, object]]:
         instances=int(point["instances"]),
         repetition=int(point["repetition"]),
         unseen=figure == "10ab",
-        stateless=figure in ("10ab", "10c"),
+        stateless=figure in ("10ab", "10c", CONSTANT),
     )
     if figure == "messages":
         return [_messages(city, point)]
-    if figure == "10c":
-        city = with_changing_events(city, point["interval_s"], int(point["repetition"]))
+    if figure in ("10c", CONSTANT):
+        if point["interval_s"] is not None:
+            city = with_changing_events(city, point["interval_s"], int(point["repetition"]))
         return _paths(city, point, where)
     settings = Settings(
         step_ticks=int(point["step_s"]),
