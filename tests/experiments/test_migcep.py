@@ -20,6 +20,7 @@ from thalweg.experiments.migcep.run import (
     MIGCEP,
     OURS,
     STATIC,
+    TOGETHER,
     UNCERTAIN,
     list_points,
     uncertain,
@@ -157,8 +158,11 @@ def test_every_approach_runs_and_none_beats_the_optimum(small: Any) -> None:
     assert set(COLUMNS.names) <= set(table.column_names)
     rows = Results.of(table)
     for figure, names in (
-        ("9a-d", {STATIC, GREEDY, MIGCEP, OURS}),
-        ("10ab", {STATIC, GREEDY, MIGCEP, OURS, *(uncertain(*both) for both in UNCERTAIN)}),
+        ("9a-d", {STATIC, GREEDY, MIGCEP, TOGETHER, OURS}),
+        (
+            "10ab",
+            {STATIC, GREEDY, MIGCEP, TOGETHER, OURS, *(uncertain(*both) for both in UNCERTAIN)},
+        ),
     ):
         here = rows.of_figure(figure)
         assert set(here.strategies) == names

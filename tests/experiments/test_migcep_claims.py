@@ -17,6 +17,7 @@ from thalweg.experiments.migcep.run import (
     OURS,
     PATHS,
     STATIC,
+    TOGETHER,
     UNCERTAIN,
     list_points,
     uncertain,
@@ -31,7 +32,7 @@ def rows_with(value: Callable[[Row], Row]) -> Results:
     rows = []
     for point in list_points(1, INSTANCES):
         figure = point["figure"]
-        names = [STATIC, GREEDY, OURS, MIGCEP, *(POLICIES if figure == "10ab" else ())]
+        names = [STATIC, GREEDY, OURS, MIGCEP, TOGETHER, *(POLICIES if figure == "10ab" else ())]
         paths = [MIGCEP] * len(PATHS)
         names = {"10c": paths, CONSTANT: paths, "messages": [COORDINATION]}.get(str(figure), names)
         for k, name in enumerate(names):

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from thalweg.experiments.claims import Claim
 from thalweg.experiments.migcep.results import Results, panels, percent, short_name
-from thalweg.experiments.migcep.run import GREEDY, MIGCEP, OURS, STATIC, UNCERTAIN, uncertain
+from thalweg.experiments.migcep.run import (
+    GREEDY,
+    MIGCEP,
+    OURS,
+    STATIC,
+    TOGETHER,
+    UNCERTAIN,
+    uncertain,
+)
 
 
 def measure_margins(results: Results) -> list[Claim]:
@@ -42,11 +50,11 @@ def _margins(results: Results) -> list[Claim]:
 def _gaps(results: Results) -> list[Claim]:
     claims = []
     for figure, label, names in (
-        ("9a-d", "all panels of Figure 9", (STATIC, GREEDY, MIGCEP)),
+        ("9a-d", "all panels of Figure 9", (STATIC, GREEDY, MIGCEP, TOGETHER)),
         (
             "10ab",
             "unseen vehicles of Figure 10",
-            (STATIC, GREEDY, MIGCEP, *(uncertain(*both) for both in UNCERTAIN)),
+            (STATIC, GREEDY, MIGCEP, TOGETHER, *(uncertain(*both) for both in UNCERTAIN)),
         ),
     ):
         here = results.of_figure(figure)

@@ -15,7 +15,7 @@ from thalweg.experiments.reproduction import Evaluation, Reproduction, run_again
 
 REPETITIONS, QUICK_REPETITIONS = 5, 1
 # Fewer where plans branch: those take a hundred times as long.
-INSTANCES = {"10c": 12, CONSTANT: 12, "10ab": 12, "9a-d": 300, "9f": 150, "9e": 300, "messages": 40}
+INSTANCES = {"10c": 24, CONSTANT: 24, "10ab": 24, "9a-d": 300, "9f": 150, "9e": 300, "messages": 40}
 QUICK_INSTANCES = {"10c": 4, CONSTANT: 4, "10ab": 3, "9a-d": 40, "9f": 20, "9e": 60, "messages": 20}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -42,6 +43,8 @@ K_ERROR = (MOST_EVENT_BYTES - LEAST_EVENT_BYTES) / (MOST_EVENT_BYTES + LEAST_EVE
 MESSAGE_STEPS = 50
 
 STATIC, GREEDY, MIGCEP, OURS = "static", "greedy", "migcep", "lookahead-optimal"
+TOGETHER = "migcep-together"
+"""Ours: operators also try to move as one."""
 COORDINATION = "coordination"
 CONSTANT = "10c-constant"
 UNCERTAIN = (
@@ -155,6 +158,9 @@ def run_point(point: Mapping[str, Any]) -> list[dict[str, object]]:
     rows = [_row(drive_static(city)), _row(drive_greedy(city)), _row(drive_lookahead(city))]
     drive = drive_migcep(city, predictor_of("perfect", *where), settings=settings)
     rows.append(_row(drive) | {"vertices": city.brokers.count * settings.horizon})
+    if figure in ("9a-d", "10ab"):
+        both, known = replace(settings, together=True), predictor_of("perfect", *where)
+        rows.append(_row(drive_migcep(city, known, settings=both, name=TOGETHER)))
     if figure == "10ab":
         for knowledge, how in UNCERTAIN:
             known, name = predictor_of(knowledge, *where), uncertain(knowledge, how)
