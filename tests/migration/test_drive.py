@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migration.city_cases import random_city
+from migration.random_trees import random_brokers
 from thalweg.errors import InvalidInput
 from thalweg.migration.approaches import drive_migcep
 from thalweg.migration.baselines import drive_greedy, drive_lookahead, drive_static
-from thalweg.migration.city import City
+from thalweg.migration.city import City, draw_city
 from thalweg.migration.drive import Drive, Effort
 from thalweg.migration.fan import NOWHERE
-from thalweg.migration.policies import Naive, Temporal
+from thalweg.migration.policies import KShortest, Naive, Temporal, weighted_sum
 from thalweg.migration.predictors.perfect import Perfect
 from thalweg.migration.settings import Settings
 
@@ -218,6 +220,90 @@ def test_vehicles_that_never_meet_are_refused() -> None:
             vehicles=np.array([[0, 1]], dtype=np.int32),
             start=city.start[:1],
         )
+
+
+def slowly(city: City, bandwidth_bps: float) -> City:
+    """The same city with links so thin that moves take several ticks."""
+    thin = np.full(city.brokers.count, bandwidth_bps)
+    return replace(city, brokers=replace(city.brokers, link_bandwidth_bps=thin))
+
+
+@given(seeds, st.sampled_from([0.0, 200.0, 500.0]), st.integers(1, 3), st.booleans())
+@settings(max_examples=40)
+def test_moves_of_several_steps_arrive_and_nobody_undercuts_the_bound(
+    seed: int, bandwidth_bps: float, stride: int, varying: bool
+) -> None:
+    city = slowly(random_city(seed, ticks=30, varying=varying), bandwidth_bps)
+    optimal = drive_lookahead(city).total
+    perfect = Perfect(city.connections)
+    for policy in (weighted_sum, Naive(), Temporal(), KShortest(), Temporal(skewed=True)):
+        few = Settings(horizon=8, step_ticks=stride)
+        drive = drive_migcep(city, perfect, policy, settings=few)
+        assert drive.total >= optimal - 1e-6 * (1 + optimal)
+        for instance, operator, tick, source, target in drive.moves.tolist():
+            state = city.graph.operators[operator].state_bytes
+            if bandwidth_bps == 0.0:
+                assert state == 0.0
+                continue
+            took = state * 8 / bandwidth_bps + city.brokers.delay_s[source, target]
+            row = drive.hosts[instance, operator, : int(tick)]
+            assert (row[-int(np.ceil(took - 1e-9)) :] == source).all()
+
+
+def test_a_transfer_that_has_begun_is_finished() -> None:
+    """Users that never move; plans that end, or have to be made anew, while state is on its way."""
+    for seed in range(20):
+        city = random_city(seed, brokers=4, ticks=60, instances=1, operators=1, varying=True)
+        state = city.graph.operators[0].state_bytes
+        leaf = np.where(city.connections.leaf >= 0, 1, NOWHERE).astype(np.int32)
+        still = replace(city.connections, leaf=leaf)
+        city = replace(city, connections=still, start=np.array([[3]], dtype=np.int32))
+        # Seven steps for whatever there is to send.
+        city = slowly(city, max(state, 1.0) * 8 / 6.5)
+        quick = Settings(horizon=10, rate_threshold=0.01)
+        drive = drive_migcep(city, Perfect(still), settings=quick)
+        assert drive.effort.wasted_transfers == 0
+        if state <= 20:  # Pays within the ten steps of a plan.
+            assert (drive.hosts[0, 0, city.life[0, 1] - 1]) == 1
+
+
+@given(seeds, st.integers(1, 3))
+@settings(max_examples=15)
+def test_longer_steps_do_not_overfill_brokers(seed: int, stride: int) -> None:
+    city = random_city(seed, instances=3, demand_ips=4e8, ticks=30)
+    roomy = random_brokers(np.random.default_rng(seed), 5, bandwidth_bps=1e9)
+    city = replace(city, brokers=roomy, start=np.array([[0, 1], [2, 3], [4, 0]], dtype=np.int32))
+    few = Settings(horizon=8, step_ticks=stride)
+    drive = drive_migcep(city, Perfect(city.connections), settings=few)
+    if drive.effort.crowded:
+        return
+    for tick in range(city.ticks):
+        here = drive.hosts[:, :, tick].ravel()
+        load = np.bincount(here[here >= 0], minlength=5) * 4e8
+        assert (load <= roomy.capacity_ips * (1 + 1e-9)).all()
+
+
+def test_an_operator_that_fits_nowhere_is_refused_and_one_on_a_closed_broker_leaves() -> None:
+    with pytest.raises(InvalidInput, match="largest broker"):
+        random_city(3, demand_ips=1e12)
+    city = random_city(3, ticks=30)
+    capacity = city.brokers.capacity_ips.copy()
+    capacity[city.start[0, 0]] = 0.0
+    city = replace(city, brokers=replace(city.brokers, capacity_ips=capacity))
+    drive = drive_migcep(city, Perfect(city.connections))
+    first, end = city.life[0]
+    assert (drive.hosts[0, 0, first + 1 : end] != city.start[0, 0]).all()
+
+
+def test_who_meets_nobody_is_named_and_not_dropped() -> None:
+    city = random_city(1, ticks=20)
+    leaf = city.connections.leaf.copy()
+    leaf[0] = NOWHERE
+    leaf[0, 0], leaf[1:, :3] = 1, NOWHERE
+    there = replace(city.connections, leaf=leaf)
+    drawn = draw_city(city.graph, city.brokers, there, np.random.default_rng(0))
+    assert drawn.lonely == ("v0",)
+    assert drawn.instances == 3
 
 
 def test_a_pilot_always_gets_to_the_end() -> None:

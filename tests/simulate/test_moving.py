@@ -47,7 +47,7 @@ def latencies_by_hand(drive: Drive, phases: np.ndarray, instance: int) -> list[f
                     moved = operator.immutable_bytes + size * len(window)
                     takes = moved * 8 / wide[at, to] + delay[at, to]
                     tail = size * sum(s >= t - takes for s in window)
-                    ready = max(free, ready) + delay[at, to] + tail * 8 / wide[at, to]
+                    ready = max(t, free, ready) + delay[at, to] + tail * 8 / wide[at, to]
                     at = to
             before = max(before, now)
             start = max(sent + delay[origin, at], free, ready)

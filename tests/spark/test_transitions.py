@@ -95,10 +95,22 @@ def test_what_cannot_be_counted_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"t": [0.0], "vehicles": ["a"], "x": [1.0]}), tmp_path / "a.parquet")
     with pytest.raises(InvalidInput, match=r'vehicle:.*did you mean "vehicles"[^\n]*\n[^\n]*y:'):
         count_transitions([tmp_path / "a.parquet"], BROKERS)
-    rows = {"t": [0.0, 1.0], "vehicle": ["a", "a"], "x": [1.0, 9e3], "y": [1.0, 1.0]}
+    rows = {"t": [0.0, 1.0], "vehicle": ["a", "b"], "x": [1.0, 9e3], "y": [1.0, 1.0]}
     pq.write_table(pa.table(rows), tmp_path / "b.parquet")
     with pytest.raises(InvalidInput, match="within 50 m"):
         count_transitions([tmp_path / "b.parquet"], BROKERS)
     pq.write_table(pa.table(rows | {"t": [0.0, None]}), tmp_path / "c.parquet")
     with pytest.raises(InvalidInput, match="1 rows without a finite time"):
         count_transitions([tmp_path / "c.parquet"], BROKERS)
+    # What load_tracks refuses is refused here, too, all of it at once.
+    moments = [0.0, 1.0, 1.0, 2.0, 3.0, 4.0, 9.0]
+    where = [1.0, 2.0, 2.0, 900.0, 901.0, 902.0, 903.0]
+    bad = {"t": moments, "vehicle": ["a"] * 7, "x": where, "y": [1.0] * 7}
+    pq.write_table(pa.table(bad), tmp_path / "d.parquet")
+    with pytest.raises(InvalidInput) as caught:
+        count_transitions([tmp_path / "d.parquet"], BROKERS)
+    told = str(caught.value)
+    assert all(f"1 {what}" in told for what in ("moments of a vehicle told twice", "jumps", "gaps"))
+    (tmp_path / "e.csv").write_text("t,vehicle,x,y")
+    with pytest.raises(InvalidInput, match="parquet file"):
+        count_transitions([tmp_path / "e.csv"], BROKERS)

@@ -102,6 +102,10 @@ def _wants_json(words: Sequence[str]) -> bool:
 def _report_own_error(error: Exception) -> int:
     if os.environ.get("THALWEG_DEBUG"):
         raise error
-    say(f"error inside Thalweg: {type(error).__name__}: {error}")
+    try:
+        told = str(error)
+    except Exception:
+        told = "(nobody can say any more what it was)"
+    say(f"error inside Thalweg: {type(error).__name__}: {told}")
     say("Hint: run again with THALWEG_DEBUG=1 for details, and report it.")
     return 70

@@ -14,6 +14,7 @@ from thalweg.migration.pilot import Pilot
 from thalweg.migration.policies import Policy, weighted_sum
 from thalweg.migration.reservations import Reservations
 from thalweg.migration.settings import Settings
+from thalweg.migration.situation import moves_of
 
 BASELINES = {
     "static": drive_static,
@@ -35,26 +36,41 @@ def drive_migcep(
 
     Instances meet only where a broker could become full; then whoever plans first reserves first.
     """
-    reservations = Reservations(city) if could_be_full(city) else None
-    pilots = [
-        Pilot.of(city, k, predictor, policy, settings, reservations) for k in range(city.instances)
-    ]
-    # Instance after instance where they don't meet: what one needs stays in the cache.
-    due = [(int(city.life[k, 0]), k) for k in range(city.instances)]
-    heapify(due)
-    while due:
-        tick, k = heappop(due)
-        first, end = city.life[k].tolist()
-        after = first + pilots[k].plan(tick - first)
-        while reservations is None and after < end:
-            after = first + pilots[k].plan(after - first)
-        if after < end:
-            heappush(due, (after, k))
+    pilots = fly(city, predictor, policy, settings)
     hosts, effort = nowhere(city), Effort()
     for k, (first, end) in enumerate(city.life.tolist()):
         hosts[k, :, first:end] = pilots[k].hosts
         effort += pilots[k].effort
     return Drive(city=city, approach=name, hosts=hosts, effort=effort)
+
+
+def fly(
+    city: City,
+    predictor: Predictor,
+    policy: Policy,
+    settings: Settings,
+    *,
+    until: int | None = None,
+) -> list[Pilot]:
+    """A pilot for each instance, having decided all that there is to decide before a tick."""
+    moves = moves_of(city, settings)
+    reservations = Reservations(city) if could_be_full(city) else None
+    pilots = [
+        Pilot.of(city, k, predictor, policy, settings, moves, reservations)
+        for k in range(city.instances)
+    ]
+    last = city.ticks if until is None else until
+    due = [(int(city.life[k, 0]), k) for k in range(city.instances)]
+    heapify(due)
+    while due:
+        tick, k = heappop(due)
+        first, end = (min(moment, last) for moment in city.life[k].tolist())
+        # Instance after instance where they don't meet: what one needs stays in the cache.
+        while tick < end and (reservations is None or not due or (tick, k) <= due[0]):
+            tick = first + pilots[k].plan(tick - first)
+        if tick < end:
+            heappush(due, (tick, k))
+    return pilots
 
 
 def could_be_full(city: City) -> bool:

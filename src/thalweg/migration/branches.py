@@ -5,7 +5,7 @@ Section 4.3 of Ottenwälder et al. 2013, MigCEP.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from thalweg.migration.compiled.pricing import price_hosts
 from thalweg.migration.fan import Fan
 from thalweg.migration.outlook import Outlook
 from thalweg.migration.situation import Situation
+from thalweg.migration.time_graph import Moves
 from thalweg.migration.turns import Agreement, as_seen
 from thalweg.model.graph import Floats, Index
 
@@ -20,38 +21,80 @@ from thalweg.model.graph import Floats, Index
 def follow_branches(
     situation: Situation, agreement: Agreement, first: int, leaf: Index, tick_bytes: Floats
 ) -> Index:
-    """The hosts of each operator from step `first` on, a column for each row of what is seen.
+    """The hosts of each operator from step `first` on: a column for each step seen, and the next.
 
     `leaf` and `tick_bytes` are where users are and what streams carry at each of these steps, a
     column each. When either changes, each operator in turn weighs the rest of all its sequences
-    by what is known then, and goes by the cheapest, whatever it has to move for that.
+    by what is known then, and goes by the cheapest. What a sequence has planned is prepared in
+    time; to change to another one, its state is sent first.
     """
     operators = situation.city.graph.operators
-    steps = leaf.shape[1]
-    hosts = np.empty((len(operators), steps), dtype=np.int32)
-    current = agreement.plans[:, first].tolist()
-    following = agreement.plans.copy()
-    for k in range(steps):
-        step = first + k
-        news = k > 0 and not (
-            np.array_equal(leaf[:, k], leaf[:, k - 1])
-            and np.array_equal(tick_bytes[:, k], tick_bytes[:, k - 1])
-        )
-        if news:
+    seen_steps = leaf.shape[1]
+    hosts = np.empty((len(operators), seen_steps + 1), dtype=np.int32)
+    ways = [
+        _Way(agreement.plans[k].copy(), int(agreement.plans[k, first]), situation.moves[k])
+        for k in range(len(operators))
+    ]
+    for k in range(seen_steps + 1):
+        step = min(first + k, agreement.plans.shape[1] - 1)
+        if _is_news(leaf, tick_bytes, k):
             seen = replace(
                 situation,
                 fans=as_seen(situation, step, leaf[:, k]),
                 tick_bytes=np.ascontiguousarray(tick_bytes[:, k]),
             )
-            plans = seen.with_operators(following)
-            for position, operator in enumerate(operators):
+            plans = seen.with_operators(np.stack([way.hosts for way in ways]))
+            for position, way in enumerate(ways):
                 fan = agreement.choices[position].fan
-                outlook = seen.outlook(position, plans, current[position])
-                following[position] = fan.hosts[_cheapest(outlook, fan, step)]
-                plans[operator.name] = Fan.certain(following[position])
-        current = following[:, step].tolist()
-        hosts[:, k] = current
+                outlook = seen.outlook(position, plans, way.at)
+                way.change(fan.hosts[_cheapest(outlook, fan, step)], step)
+                plans[operators[position].name] = Fan.certain(way.hosts)
+        hosts[:, k] = [way.go(step) for way in ways]
     return hosts
+
+
+def _is_news(leaf: Index, tick_bytes: Floats, k: int) -> bool:
+    """Whether anything is seen at a step that was not at the one before."""
+    if k == 0 or k == leaf.shape[1]:
+        return False
+    same = np.array_equal(leaf[:, k], leaf[:, k - 1])
+    return not (same and np.array_equal(tick_bytes[:, k], tick_bytes[:, k - 1]))
+
+
+@dataclass(slots=True)
+class _Way:
+    """How one operator goes along a sequence of hosts, and from one to another."""
+
+    hosts: Index
+    """The sequence it goes by."""
+    at: int
+    moves: Moves
+    since: int = -(10**9)
+    """The step at which it changed to this sequence."""
+    target: int = -1
+    arrive: int = 0
+    """Where state is on its way to, and the step at which it is there."""
+
+    def change(self, hosts: Index, step: int) -> None:
+        """Go by another sequence from a step on."""
+        if not np.array_equal(hosts[step:], self.hosts[step:]):
+            self.since = step
+        self.hosts = hosts
+
+    def go(self, step: int) -> int:
+        """Where the operator runs during a step."""
+        if self.target >= 0 and self.arrive <= step:
+            self.at, self.target = self.target, -1
+        wanted = int(self.hosts[step])
+        if wanted != self.at and self.target < 0:
+            takes = int(self.moves.steps_from(np.array([self.at], dtype=np.int32))[0, wanted])
+            begun = step - takes
+            prepared = begun >= self.since and (self.hosts[begun:step] == self.at).all()
+            if prepared and begun >= 0:
+                self.at = wanted
+            else:
+                self.target, self.arrive = wanted, step + takes
+        return self.at
 
 
 def _cheapest(outlook: Outlook, fan: Fan, step: int) -> int:

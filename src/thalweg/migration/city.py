@@ -26,6 +26,8 @@ class City:
     """Shape (instances, users): the vehicle that is each user of the graph."""
     start: Index
     """Shape (instances, operators): the broker where each operator is first."""
+    lonely: tuple[str, ...] = ()
+    """Vehicles that were to be users and meet nobody."""
     factor: Floats | None = None
     """Shape (instances, streams, ticks): what each stream carries as a multiple of its usual
     load; None: always 1."""
@@ -46,6 +48,14 @@ class City:
             shape = (count, len(self.graph.streams), self.connections.steps)
             good = self.factor.shape == shape and bool((self.factor >= 0).all())
             defects.require(good, "factor", self.factor.shape, f"numbers >= 0 of shape {shape}")
+        for operator in self.graph.operators:
+            largest = float(self.brokers.capacity_ips.max())
+            defects.require(
+                operator.demand_ips <= largest,
+                f"operators[{operator.name}]",
+                f"{operator.demand_ips:g} instructions/s",
+                f"no more than the largest broker has free, {largest:g}",
+            )
         defects.raise_if_any()
         alone = np.flatnonzero(self.life[:, 0] >= self.life[:, 1])
         if alone.size:
@@ -117,7 +127,8 @@ def draw_city(
     """Each vehicle a source once, the other users drawn among those it meets; hosts at random.
 
     As many instances as there are vehicles, or as told; only vehicles `among` these take part. An
-    instance lasts at least `least_life_s`, or as long as any could with that source.
+    instance lasts at least `least_life_s`, or as long as any could with that source. A source that
+    meets nobody has no instance and is named in `City.lonely`.
     """
     users = len(graph.users)
     there = connections.there
@@ -135,21 +146,32 @@ def draw_city(
     sources = np.concatenate([rng.permutation(known) for _ in range(rounds)])[:count]
     stranger = np.ones(connections.vehicles, dtype=bool)
     stranger[known] = False
-    rows = np.empty((count, users), dtype=np.int32)
+    rows, lonely = list[list[int]](), dict[str, None]()
     least = int(least_life_s / connections.step_s)
-    for k, source in enumerate(sources):
-        rows[k, 0] = source
-        for user in range(1, users):
-            begin = np.maximum(first, first[rows[k, :user]].max())
-            together = np.minimum(last, last[rows[k, :user]].min()) - begin
-            together[rows[k, :user]] = 0
+    for source in sources.tolist():
+        row = [source]
+        while len(row) < users:
+            begin = np.maximum(first, first[row].max())
+            together = np.minimum(last, last[row].min()) - begin
+            together[row] = 0
             together[stranger] = 0
-            enough = min(least, int(together.max()))
-            rows[k, user] = rng.choice(np.flatnonzero(together >= max(enough, 1)))
+            enough = max(min(least, int(together.max())), 1)
+            if not (together >= enough).any():
+                lonely[connections.names[source]] = None
+                break
+            row.append(int(rng.choice(np.flatnonzero(together >= enough))))
+        else:
+            rows.append(row)
+    rule = f"{users} vehicles that are on the map together"
+    defects.require(bool(rows), "vehicles", "none that meet", rule)
+    defects.raise_if_any()
+    hosts = np.flatnonzero(brokers.capacity_ips > 0)
+    drawn = rng.integers(0, hosts.size, (len(rows), len(graph.operators)))
     return City(
         brokers=brokers,
         connections=connections,
         graph=graph,
-        vehicles=rows,
-        start=rng.integers(0, brokers.count, (count, len(graph.operators))).astype(np.int32),
+        vehicles=np.array(rows, dtype=np.int32),
+        start=hosts[drawn].astype(np.int32),
+        lonely=tuple(lonely),
     )

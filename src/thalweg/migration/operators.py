@@ -82,6 +82,10 @@ class MobileGraph:
         defects = Defects()
         inner = [k for k, o in enumerate(application.operators) if o.kind == "transform"]
         defects.require(bool(inner), "operators", "only sources and sinks", "one that can move")
+        for k in inner:
+            pin = application.operators[k].pin
+            rule = "no pin: the operators between users are those that move"
+            defects.require(pin is None, f"operators[{k}].pin", pin and str(pin), rule)
         defects.raise_if_any()
         one, zero = np.array([o.kind == "transform" for o in application.operators], float), 0.0
         nothing = np.full(graph.source.size, zero)

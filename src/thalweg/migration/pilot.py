@@ -17,7 +17,7 @@ from thalweg.migration.reservations import Reservations
 from thalweg.migration.settings import Settings
 from thalweg.migration.situation import Situation
 from thalweg.migration.stability import Horizon, cannot_be_better, hold
-from thalweg.migration.time_graph import Moves
+from thalweg.migration.time_graph import Moves, MoveTime
 from thalweg.migration.turns import Agreement, agree
 from thalweg.model.graph import Floats, Index
 
@@ -53,6 +53,7 @@ class Pilot:
         predictor: Predictor,
         policy: Policy,
         settings: Settings,
+        moves: tuple[Moves, ...],
         reservations: Reservations | None,
     ) -> Pilot:
         """Before its first plan: every operator is where it starts."""
@@ -60,16 +61,13 @@ class Pilot:
         operators = city.graph.operators
         hosts = np.repeat(city.start[instance][:, None], end - first, axis=1)
         least = settings.least_horizon if settings.adaptive else settings.horizon
-        step_s = city.tick_s * settings.step_ticks
         return cls(
             city=city,
             instance=instance,
             predictor=predictor,
             policy=policy,
             settings=settings,
-            moves=tuple(
-                Moves.of(city.brokers, state_bytes=o.state_bytes, step_s=step_s) for o in operators
-            ),
+            moves=moves,
             reservations=reservations,
             hosts=np.ascontiguousarray(hosts),
             tick_bytes=city.carried_bytes(instance)[:, 0],
@@ -167,8 +165,9 @@ class Pilot:
         ahead, known = slice(done, done + both), situation.cut(both)
         others = known.with_operators(plans[:, ahead])
         for k, hosts in enumerate(plans[:, ahead]):
-            now = known.outlook(k, others, int(hosts[0])).place_cost()
-            if not cannot_be_better(place[k, ahead], now, hosts):
+            outlook = known.outlook(k, others, int(hosts[0]))
+            late = outlook.excess_s is not None and (outlook.excess_s[:, hosts[0]] > 0).any()
+            if late or not cannot_be_better(place[k, ahead], outlook.place_cost(), hosts):
                 return False
         self.situation = _moved_back(situation, done, plans.shape[1])
         return True
@@ -202,7 +201,9 @@ class Pilot:
         if self.reservations is not None:
             _, plans = self._planned
             left = self.life - self.planned_at
-            self.reserved = np.repeat(plans, self.settings.step_ticks, axis=1)[:, :left]
+            # A step longer than it goes: the next plan begins where this one ends.
+            longer = np.concatenate([plans, plans[:, -1:]], axis=1)
+            self.reserved = np.repeat(longer, self.settings.step_ticks, axis=1)[:, :left]
             first = int(self.city.life[self.instance, 0]) + self.planned_at
             for hosts, operator in zip(self.reserved, self.city.graph.operators, strict=True):
                 self.reservations.take(first, hosts, operator.demand_ips)
@@ -216,8 +217,26 @@ class Pilot:
             self.effort += Effort(failed_predictions=1)
         if self.settings.adaptive:
             self.horizon = self.horizon.failed() if failed == until else self.horizon.held()
+        until = self._after_transfers(until)
         self._follow(at, until)
         return until
+
+    def _after_transfers(self, until: int) -> int:
+        """When nothing is on its way any more: a transfer that has begun is finished."""
+        _, plans = self._planned
+        stride, waits = self.settings.step_ticks, True
+        while waits and until < self.life:
+            waits, done = False, (until - self.planned_at) // stride
+            for moves, hosts in zip(self.moves, plans, strict=True):
+                if moves.time is MoveTime.ONE_STEP:
+                    continue
+                arrive = done + 1 + np.flatnonzero(np.diff(hosts[done:]))[:1]
+                if arrive.size and hosts.size > arrive[0]:
+                    source = hosts[done : done + 1].astype(np.int32)
+                    takes = int(moves.steps_from(source)[0, hosts[arrive[0]]])
+                    if arrive[0] - takes < done:
+                        until, waits = self.planned_at + int(arrive[0]) * stride, True
+        return min(until, self.life)
 
     def _follow(self, at: int, until: int) -> None:
         """Say where operators are, to the end of the life: wherever it stops, that is true."""
@@ -233,6 +252,7 @@ class Pilot:
                 self.city.leaves_of(self.instance)[:, seen],
                 self.city.carried_bytes(self.instance)[:, seen],
             )
+            # The last column is where they go on at `until`, when the next plan is made.
             steps = np.minimum((np.arange(at, self.life) - at) // stride, hosts.shape[1] - 1)
             self.hosts[:, at:] = hosts[:, steps]
             return

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from thalweg.errors import Defects
-from thalweg.migration.approaches import SETTINGS, could_be_full
+from thalweg.migration.approaches import SETTINGS, could_be_full, fly
 from thalweg.migration.city import City
 from thalweg.migration.mobility import Predictor
 from thalweg.migration.outlook import Outlook
 from thalweg.migration.pilot import Pilot
 from thalweg.migration.policies import Policy, cost_of, weighted_sum
-from thalweg.migration.reservations import Reservations
 from thalweg.migration.settings import Settings
+from thalweg.migration.situation import moves_of
 from thalweg.model.graph import Floats, Index
 
 
@@ -144,11 +144,14 @@ def plan_instance(
     rule = f"from {begin_s:g} s to {end_s:g} s, while all its users are on the map"
     defects.require(0 <= tick < end - first, "at_s", at_s, rule)
     defects.raise_if_any()
-    reservations = Reservations(city) if could_be_full(city) else None
-    pilot = Pilot.of(city, instance, predictor, policy, settings, reservations)
-    at = 0
-    while at < tick:
-        at = pilot.plan(at)
+    if could_be_full(city):
+        # Others may have reserved what this one would like to have.
+        pilot = fly(city, predictor, policy, settings, until=first + tick)[instance]
+    else:
+        moves, at = moves_of(city, settings), 0
+        pilot = Pilot.of(city, instance, predictor, policy, settings, moves, None)
+        while at < tick:
+            at = pilot.plan(at)
     pilot.plan(tick, anew=True)
     return [_describe(pilot, k) for k in range(len(city.graph.operators))]
 
@@ -180,7 +183,7 @@ def _describe(pilot: Pilot, k: int) -> MigrationPlan:
         if several and choice is not None
         else (),
         late_s=max(float(late), 0.0),
-        crowded=choice is not None and choice.crowded,
+        crowded=outlook.room is not None and not outlook.room[np.arange(hosts.size), hosts].all(),
     )
 
 

@@ -35,8 +35,8 @@ class Choice:
     """Probability of the combinations of neighbours' plans that were not looked at."""
     late_s: float = 0.0
     """By how much the latency share is exceeded where it is worst; 0 if it never is."""
-    crowded: bool = False
-    """Whether it has to run where there is no room."""
+    crowded: int = 0
+    """For how many steps it has to run where there is no room."""
 
 
 Policy = Callable[[Outlook], Choice]
@@ -50,25 +50,39 @@ def _search(outlook: Outlook, place_cost: Floats) -> Path | None:
     return path
 
 
+def appraise(outlook: Outlook, place: Floats, plan: Choice | Fan) -> Choice:
+    """A plan as it looks now: what its first sequence costs, and which limits it does not keep."""
+    if isinstance(plan, Choice):
+        return _choose(outlook, place, plan.fan, plan.left_out)
+    return _choose(outlook, place, plan)
+
+
 def _choose(outlook: Outlook, place: Floats, fan: Fan, left_out: float = 0.0) -> Choice:
-    """Say what the first sequence costs, and which limits it does not keep."""
     hosts = fan.hosts[0]
     late = 0.0 if outlook.excess_s is None else outlook.excess_s[np.arange(hosts.size), hosts].max()
-    crowded = outlook.room is not None and not outlook.room[np.arange(hosts.size), hosts].all()
+    crowded = 0
+    if outlook.room is not None:
+        crowded = int((~outlook.room[np.arange(hosts.size), hosts]).sum())
     return Choice(
         fan=fan,
         cost=cost_of(outlook, place, hosts),
         left_out=left_out,
         late_s=max(float(late), 0.0),
-        crowded=bool(crowded),
+        crowded=crowded,
     )
 
 
 def cost_of(outlook: Outlook, place_cost: Floats, hosts: Index) -> float:
-    """What a sequence of hosts costs, its moves included."""
+    """What a sequence of hosts is taken to cost, its moves included, the first at a discount."""
     row_of, delay = outlook.moves.brokers.rows_from(hosts)
     state = outlook.moves.state_bytes
-    return price_hosts(place_cost, hosts, outlook.start, 0, state, row_of, delay)
+    cost = price_hosts(place_cost, hosts, outlook.start, 0, state, row_of, delay)
+    if outlook.leave_factor < 1.0:
+        leaves = np.flatnonzero(hosts != outlook.start)[:1]
+        if leaves.size:
+            away = float(delay[row_of[hosts[leaves[0]]], outlook.start])
+            cost -= (1.0 - outlook.leave_factor) * state * away
+    return cost
 
 
 def _stay(outlook: Outlook) -> Index:
@@ -134,10 +148,14 @@ def _likeliest(weights: list[Floats], most: int) -> list[tuple[float, tuple[int,
 class Temporal:
     """The path for the likeliest sequences, each of its moves shifted to where it costs least.
 
-    `most_shift` steps earlier or later; expected cost by the weights of all sequences.
+    `most_shift` steps earlier or later; expected cost by the weights of all sequences. With
+    `skewed`, the path with all its moves earlier or later by as much is kept as well, each with
+    the probability that it ends up the cheapest if costs are off by `error`.
     """
 
     most_shift: int = 5
+    skewed: bool = False
+    error: float = 0.2
 
     def __call__(self, outlook: Outlook) -> Choice:
         """Plan for the likeliest sequences, then shift."""
@@ -153,8 +171,25 @@ class Temporal:
         least = np.array([m.arrive - m.begin for m in path.moves], dtype=np.int32)
         allowed = outlook.graph(place).place_cost
         shifted = shift_moves(np.ascontiguousarray(allowed), order, arrive, least, self.most_shift)
-        bounds = np.concatenate([[0], shifted, [outlook.steps]])
-        return _choose(outlook, place, Fan.certain(np.repeat(order, np.diff(bounds))))
+        best = _at_moments(order, shifted, outlook.steps)
+        if not self.skewed:
+            return _choose(outlook, place, Fan.certain(best))
+        rows = [best]
+        for shift in range(-self.most_shift, self.most_shift + 1):
+            moments = arrive + shift
+            good = moments[0] >= least[0] and moments[-1] < outlook.steps
+            row = _at_moments(order, moments, outlook.steps) if good else best
+            if np.isfinite(cost_of(outlook, allowed, row)) and not np.array_equal(row, best):
+                rows.append(row)
+        costs = np.array([cost_of(outlook, place, row) for row in rows])
+        odds = probability_of_least(costs, self.error * costs)
+        return _choose(outlook, place, Fan(weight=odds, hosts=np.array(rows, dtype=np.int32)))
+
+
+def _at_moments(order: Index, arrive: Index, steps: int) -> Index:
+    """The hosts of an order, each from the moment of its arrival on."""
+    bounds = np.concatenate([[0], arrive, [steps]])
+    return np.repeat(order, np.diff(bounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +210,11 @@ class KShortest:
         graph = outlook.graph(place)
         everyone = np.arange(outlook.moves.brokers.count, dtype=np.int32)
         moves = outlook.moves
+        move_cost = moves.cost_from(everyone)
+        move_cost[outlook.start] *= outlook.leave_factor
         costs, hosts = k_best(
             np.ascontiguousarray(graph.place_cost),
-            moves.cost_from(everyone),
+            move_cost,
             moves.steps_from(everyone),
             outlook.start,
             self.k,

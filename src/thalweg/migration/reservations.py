@@ -21,10 +21,20 @@ class Reservations:
         self._taken = np.zeros((city.ticks + 1, city.brokers.count))
 
     def room(
-        self, ticks: Index, demand_ips: float, beside: Sequence[tuple[Index, float]] = ()
+        self,
+        ticks: Index,
+        stride: int,
+        demand_ips: float,
+        beside: Sequence[tuple[Index, float]] = (),
     ) -> Flags:
-        """Where so much is free at these ticks, with others `beside` it who have yet to reserve."""
-        taken = self._taken[np.minimum(ticks, len(self._taken) - 1)]
+        """Where so much is free during the steps of `stride` ticks that begin at these.
+
+        Others `beside` it have yet to reserve what they need in each step.
+        """
+        last = len(self._taken) - 1
+        taken = self._taken[np.minimum(ticks, last)]
+        for later in range(1, stride):
+            taken = np.maximum(taken, self._taken[np.minimum(ticks + later, last)])
         for hosts, demand in beside:
             taken[np.arange(len(hosts)), hosts] += demand
         return np.asarray(taken + demand_ips <= self._capacity * (1.0 + _EPSILON))

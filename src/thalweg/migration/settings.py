@@ -39,15 +39,19 @@ class Settings:
 
     def __post_init__(self) -> None:
         defects = Defects()
-        for name in ("step_ticks", "horizon", "least_horizon", "most_turns"):
+        # A plan of one step is where the operator is already.
+        for name, least in (
+            ("step_ticks", 1),
+            ("horizon", 2),
+            ("least_horizon", 2),
+            ("most_turns", 1),
+        ):
             value = getattr(self, name)
-            defects.require(
-                isinstance(value, int) and value >= 1, name, value, "a whole number >= 1"
-            )
+            good = isinstance(value, int) and value >= least
+            defects.require(good, name, value, f"a whole number >= {least}")
         for name, most in (("refresh", 1.0), ("doubt", 1.0), ("rate_threshold", np.inf)):
             value = getattr(self, name)
             defects.require(0.0 <= value <= most, name, value, f"a number from 0 to {most:g}")
-        for name in ("decay_s", "range_m"):
-            value = getattr(self, name)
-            defects.require(value >= 0, name, value, "a number >= 0")
+        defects.require(self.decay_s > 0, "decay_s", self.decay_s, "a number > 0")
+        defects.require(self.range_m >= 0, "range_m", self.range_m, "a number >= 0")
         defects.raise_if_any()

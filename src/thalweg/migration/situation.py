@@ -116,7 +116,8 @@ class Situation:
             ticks = self.first_tick + np.arange(self.steps) * self.settings.step_ticks
             found = operators[operator]
             beside = [(plans[o.name].hosts[0], o.demand_ips) for o in operators if o is not found]
-            room &= self.reservations.room(ticks.astype(np.int32), found.demand_ips, beside)
+            stride = self.settings.step_ticks
+            room &= self.reservations.room(ticks.astype(np.int32), stride, found.demand_ips, beside)
         return room
 
     def _left_for(self, other: str, plans: Plans) -> Floats | None:
@@ -136,3 +137,12 @@ class Situation:
                 far = np.where(leaf >= 0, brokers.delay_s[hosts, leaf], 0.0)
                 rest = np.maximum(rest, far)
         return np.asarray(graph.latency_s * operator.share - work - rest)
+
+
+def moves_of(city: City, settings: Settings) -> tuple[Moves, ...]:
+    """What moves of each operator of a city cost and take."""
+    step_s = city.tick_s * settings.step_ticks
+    return tuple(
+        Moves.of(city.brokers, state_bytes=operator.state_bytes, step_s=step_s)
+        for operator in city.graph.operators
+    )

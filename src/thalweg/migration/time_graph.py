@@ -83,6 +83,8 @@ class Moves:
             return True
         widest = self.brokers.diameter * float(self.brokers.link_delay_s[1:].max())
         narrow = float(self.brokers.link_bandwidth_bps[1:].min())
+        if narrow == 0.0:
+            return False
         return self.state_bytes * 8.0 / narrow + widest <= self.step_s
 
     def _with_steps(self) -> Moves:
@@ -106,7 +108,10 @@ class Moves:
     def seconds_from(self, origins: Index) -> Floats:
         """How long a move takes from each of these to every broker; 0 to itself."""
         bandwidth = self.brokers.bandwidths_from(origins)
-        return self.state_bytes * 8.0 / bandwidth + self.brokers.delays_from(origins)
+        # Nothing is sent in no time even where nothing can be sent.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sending = np.where(self.state_bytes > 0, self.state_bytes * 8.0 / bandwidth, 0.0)
+        return sending + self.brokers.delays_from(origins)
 
     def steps_from(self, origins: Index) -> Index:
         """How many steps, at least one."""

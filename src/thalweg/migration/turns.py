@@ -14,7 +14,7 @@ import numpy as np
 from thalweg.migration.compiled.driving import go_together, plan_in_turns
 from thalweg.migration.drive import Effort, state_bytes, stream_ends
 from thalweg.migration.fan import Fan
-from thalweg.migration.policies import Choice, KShortest, Policy, cost_of, weighted_sum
+from thalweg.migration.policies import Choice, KShortest, Policy, appraise, weighted_sum
 from thalweg.migration.situation import Situation
 from thalweg.migration.time_graph import MoveTime
 from thalweg.model.graph import Floats, Index
@@ -76,11 +76,14 @@ def _agree_compiled(situation: Situation, before: Index) -> Agreement:
         start,
         situation.barred(start),
     )
+    barred = known[-1]
     effort, again = Effort(coordinations=1), True
     while again:
         made, taken = plan_in_turns(*known, situation.settings.most_turns, plans, place)
         again = situation.settings.together and go_together(*known, plans)
         effort += Effort(plans=made, changes=taken + again * len(start))
+    crowded = sum(bool(row[hosts[1:]].any()) for row, hosts in zip(barred, plans, strict=True))
+    effort += Effort(crowded=crowded)
     return Agreement(plans=plans, choices=(), place=place, effort=effort)
 
 
@@ -98,25 +101,42 @@ def _agree_by_policy(situation: Situation, before: Index, policy: Policy) -> Agr
         made += 1
         outlook = situation.outlook(k, plans, start[k])
         choice, place[k] = answer(outlook), outlook.place_cost()
-        old = cost_of(outlook, place[k], plans[operators[k].name].hosts[0])
-        cheaper = choice.cost < old - _EPSILON * (1.0 + abs(old))
-        # The first answer is taken whatever it costs: the plan before may break a limit by now.
-        if choices[k] is None or cheaper:
+        old = appraise(outlook, place[k], choices[k] or plans[operators[k].name])
+        better = _is_better(choice, old)
+        # An answer that is as good as the plan before may know of more than one sequence.
+        if better or (choices[k] is None and not _is_better(old, choice)):
             choices[k], plans[operators[k].name] = choice, choice.fan
-        taken, quiet = taken + cheaper, (0 if cheaper else quiet + 1)
+        else:
+            choices[k] = old
+        taken, quiet = taken + better, (0 if better else quiet + 1)
+    outlooks = [situation.outlook(k, plans, at) for k, at in enumerate(start)]
     if answer is not policy:
-        choices = [policy(situation.outlook(k, plans, at)) for k, at in enumerate(start)]
-    found = tuple(choice for choice in choices if choice is not None)
+        choices = [policy(outlook) for outlook in outlooks]
+    found = tuple(
+        appraise(outlook, outlook.place_cost(), choice)
+        for outlook, choice in zip(outlooks, choices, strict=True)
+        if choice is not None
+    )
     effort = Effort(
         coordinations=1,
         plans=made,
         changes=taken,
         left_out=max(choice.left_out for choice in found),
         late=sum(choice.late_s > 0 for choice in found),
-        crowded=sum(choice.crowded for choice in found),
+        crowded=sum(choice.crowded > 0 for choice in found),
     )
     hosts = np.stack([choice.fan.hosts[0] for choice in found])
     return Agreement(plans=hosts, choices=found, place=place, effort=effort)
+
+
+def _is_better(choice: Choice, than: Choice) -> bool:
+    """Whether a plan keeps the limits better, or costs strictly less and keeps them as well."""
+    late = choice.late_s - than.late_s
+    if abs(late) > _EPSILON:
+        return late < 0
+    if choice.crowded != than.crowded:
+        return choice.crowded < than.crowded
+    return choice.cost < than.cost - _EPSILON * (1.0 + abs(than.cost))
 
 
 def as_seen(situation: Situation, step: int, leaf: Index) -> tuple[Fan, ...]:

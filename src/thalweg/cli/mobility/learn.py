@@ -42,6 +42,9 @@ def learn(
     require_place(defects, into, (".parquet",))
     for path in tracks:
         defects.require(path.exists(), "TRACKS", str(path), "an existing file or folder")
+        good = not path.is_file() or path.suffix == ".parquet"
+        hint = "give a .csv to --learn-from as it is"
+        defects.require(good, "TRACKS", str(path), "a .parquet file, or a folder of them", hint)
     defects.raise_if_any()
     assert brokers is not None  # noqa: S101 - told before
     from thalweg.spark.transitions.count import count_transitions

@@ -30,7 +30,7 @@ from thalweg.cli.mobility.planning import (
     StepOption,
     TogetherOption,
 )
-from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
+from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, say
 
 if TYPE_CHECKING:
     from thalweg.cli.mobility.case import Ground
@@ -243,7 +243,11 @@ def draw_instances(
         np.random.default_rng(seed),
         instances=instances,
     )
-    return defects.attempt("", lambda: in_options(make))
+    city = defects.attempt("", lambda: in_options(make))
+    if city is not None and city.lonely:
+        some = ", ".join(city.lonely[:5]) + (" …" if len(city.lonely) > 5 else "")
+        say(f"{len(city.lonely)} vehicles meet nobody and have no instance: {some}")
+    return city
 
 
 def _find_users(

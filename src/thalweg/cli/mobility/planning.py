@@ -66,8 +66,8 @@ def read_settings(
         defects.require(whole, "--step", step, "a whole number of seconds, at least one")
     range_m = math.inf if range_ is None else read_metres(defects, "--range", range_)
     decay_s = math.inf if decay is None else read_seconds(defects, "--decay", decay)
-    good = 1 <= horizon <= 1_000_000
-    defects.require(good, "--horizon", horizon, "a whole number from 1 to 1,000,000")
+    good = 2 <= horizon <= 1_000_000
+    defects.require(good, "--horizon", horizon, "a whole number from 2 to 1,000,000")
     if not (good and whole):
         return None
     return defects.attempt(

@@ -193,7 +193,9 @@ def plan_in_turns(
         for broker in range(best.size):
             if best[broker] < best[at]:
                 at = broker
-        if best[at] < before - 1e-9 * (1.0 + abs(before)):
+        # A plan that is barred by now costs ∞: any other is better.
+        saved = 1e-9 * (1.0 + abs(before)) if before < np.inf else 0.0
+        if best[at] + saved < before:
             for t in range(steps, 0, -1):
                 at = came[t, at]
                 plans[operator, t - 1] = at
@@ -270,13 +272,12 @@ def go_together(
     tried, better = plans.copy(), False
     for leader in range(operators):
         at = start[leader]
-        kept = together[0, at]
-        together[0, at] = min(kept, 1e300)
         best = relax_in_one_step(together, parent, link, at, nothing, came)
-        together[0, at] = kept
         for broker in range(best.size):
             if best[broker] < best[at]:
                 at = broker
+        if best[at] == np.inf:
+            continue  # The leader is where some of them must not be, or there is no way for all.
         for t in range(steps, 0, -1):
             at = came[t, at]
             tried[:, t - 1] = at

@@ -101,10 +101,12 @@ def relax_by_hops(
     """
     steps, count = place.shape
     most_hops = steps_of_hops.size - 1
-    longest = steps_of_hops[most_hops]
+    # What takes longer than there are steps never arrives.
+    longest = min(steps_of_hops[most_hops], steps)
     reach = np.zeros(longest + 1, np.int32)
     for hops in range(most_hops + 1):
-        reach[steps_of_hops[hops] :] = hops
+        if steps_of_hops[hops] <= longest:
+            reach[steps_of_hops[hops] :] = hops
     best = np.full((2, count), np.inf)
     best[0, start] = 0.0
     running = np.full((longest + 1, count), np.inf)

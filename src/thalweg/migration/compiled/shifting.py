@@ -20,21 +20,25 @@ def shift_moves(place: Floats, order: Index, arrive: Index, least: Index, most_s
     to the given moment as possible, earlier first.
     """
     steps, moves = place.shape[0], arrive.size
+    # Apart from what is closed, which would make all that follows ∞ − ∞.
     spent = np.zeros((moves + 1, steps + 1))
+    closed = np.zeros((moves + 1, steps + 1), np.int32)
     for i in range(moves + 1):
         for t in range(steps):
-            spent[i, t + 1] = spent[i, t] + place[t, order[i]]
+            is_open = place[t, order[i]] < np.inf
+            spent[i, t + 1] = spent[i, t] + (place[t, order[i]] if is_open else 0.0)
+            closed[i, t + 1] = closed[i, t] + (0 if is_open else 1)
     best = np.full((moves, steps + 1), np.inf)
     before = np.full((moves, steps + 1), -1, np.int32)
     for i in range(moves):
         for at in range(max(1, arrive[i] - most_shift), min(steps - 1, arrive[i] + most_shift) + 1):
             if i == 0:
-                if at >= least[0]:
+                if at >= least[0] and closed[0, at] == 0:
                     best[0, at] = spent[0, at]
                 continue
             for last in range(1, at - least[i] + 1):
                 offer = best[i - 1, last] + spent[i, at] - spent[i, last]
-                if offer < best[i, at]:
+                if offer < best[i, at] and closed[i, at] == closed[i, last]:
                     best[i, at], before[i, at] = offer, last
     chosen = arrive.copy()
     cheapest, at_end = np.inf, -1
@@ -44,6 +48,8 @@ def shift_moves(place: Floats, order: Index, arrive: Index, least: Index, most_s
             if at < 1 or at >= steps:
                 continue
             rest = spent[moves, steps] - spent[moves, at]
+            if closed[moves, steps] != closed[moves, at]:
+                continue
             if best[moves - 1, at] + rest < cheapest - 1e-12:
                 cheapest, at_end = best[moves - 1, at] + rest, at
     if at_end < 0:

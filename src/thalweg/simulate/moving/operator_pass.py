@@ -33,8 +33,10 @@ def pass_operator(
     at, last_tick, made, short = hosts[0], 0, 0, 0
     free_s, ready_s = 0.0, 0.0
     held, oldest = 0, 0
-    for event in range(sent_s.size):
-        now_s = sent_s[event]
+    # Once more after the last event: an operator that nobody sends to any more still moves.
+    for event in range(sent_s.size + 1):
+        is_over = event == sent_s.size
+        now_s = hosts.size * tick_s if is_over else sent_s[event]
         tick = min(int(now_s / tick_s), hosts.size - 1)
         for t in range(last_tick + 1, tick + 1):
             if hosts[t] == at:
@@ -51,11 +53,17 @@ def pass_operator(
             for k in range(first, event):
                 if sent_s[k] >= move_s - takes_s:
                     tail += size[k]
-            ready_s = max(free_s, ready_s) + delay_s[at, to] + tail * 8.0 / bandwidth_bps[at, to]
+            # Only then is it known which event was the last one of the source.
+            done_s = max(move_s, free_s, ready_s)
+            ready_s = done_s + delay_s[at, to]
+            if tail > 0.0:
+                ready_s += tail * 8.0 / bandwidth_bps[at, to]
             moves[made, AT_S], moves[made, SOURCE], moves[made, TARGET] = move_s, at, to
             moves[made, MUTABLE_BYTES], moves[made, TAKES_S] = mutable, takes_s
             moves[made, DOWNTIME_S], moves[made, DELAYED] = 0.0, 0.0
             made, held, at = made + 1, first, to
+        if is_over:
+            break
         last_tick = max(last_tick, tick)
         while sent_s[oldest] <= now_s - window_s and oldest < event:
             oldest += 1

@@ -31,6 +31,9 @@ _COLUMNS = {
     "y": ("y", "y_m", "vehicle_y"),
 }
 _WITH_LEAF = "trace int, vehicle string, t double, leaf int"
+MOST_SPEED_MS = 100.0
+MOST_GAP = 1.5
+"""Times the usual step of a trace."""
 _MOST_SHOWN = 5
 
 
@@ -50,8 +53,8 @@ def count_transitions(
     connections at moments `step_s` apart. Saved to the file `into`, if there is one.
 
     Raises:
-        InvalidInput: with every path that is missing a column, bad times, and positions farther
-            outside of all areas than `MARGIN_M`.
+        InvalidInput: with every path that is missing a column or has bad times, moments told
+            twice, jumps or gaps, and positions farther outside of all areas than `MARGIN_M`.
     """
     defects = Defects()
     good = math.isfinite(step_s) and step_s > 0
@@ -59,6 +62,11 @@ def count_transitions(
     defects.require(len(paths) > 0, "paths", list(map(str, paths)), "at least one trace")
     for path in paths:
         defects.require(Path(path).exists(), str(path), None, "an existing file or folder")
+        other = Path(path).is_file() and Path(path).suffix != ".parquet"
+        hint = "load_tracks and save_tracks make one of a .csv"
+        defects.require(
+            not other, str(path), Path(path).suffix, "a .parquet file, or a folder", hint
+        )
     defects.raise_if_any()
     with open_session(master, "thalweg transitions") as session:
         rows = _read(session, paths)
@@ -98,23 +106,58 @@ def _read(session: SparkSession, paths: Sequence[Path]) -> DataFrame:
 
 
 def _spans(rows: DataFrame, paths: Sequence[Path]) -> list[tuple[float, float]]:
-    """The first and the last moment of each trace."""
+    """The first and the last moment of each trace; refuses what `load_tracks` refuses."""
+    from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
-    is_bad = F.col("t").isNull() | F.isnan("t") | (F.abs("t") == math.inf)
-    found = rows.groupBy("trace").agg(
-        F.min("t").alias("start"), F.max("t").alias("end"), F.count_if(is_bad).alias("bad")
+    in_time = Window.partitionBy("trace", "vehicle").orderBy("t")
+    away_m = F.hypot(F.col("x") - F.lag("x").over(in_time), F.col("y") - F.lag("y").over(in_time))
+    after_s = F.col("t") - F.lag("t").over(in_time)
+    steps = rows.withColumn("after_s", after_s).withColumn("away_m", away_m)
+    usual = {
+        row["trace"]: row["usual"]
+        for row in steps.groupBy("trace").agg(F.median("after_s").alias("usual")).collect()
+    }
+    least_gap_s = _by_trace(
+        [MOST_GAP * (usual.get(number) or math.inf) for number in range(len(paths))]
     )
-    told = {row["trace"]: row for row in found.toArrow().to_pylist()}
+    wrong = {
+        "t: rows without a finite time >= 0": ~_is_finite("t") | (F.col("t") < 0),
+        "x, y: rows without a finite position": ~_is_finite("x") | ~_is_finite("y"),
+        "t: moments of a vehicle told twice": F.col("after_s") == 0,
+        f"x, y: jumps of more than {MOST_SPEED_MS:g} m/s": (
+            F.col("away_m") > MOST_SPEED_MS * F.col("after_s")
+        ),
+        f"t: gaps of more than {MOST_GAP:g} steps": F.col("after_s") > least_gap_s,
+    }
+    figures = [F.count_if(which).alias(f"n{k}") for k, which in enumerate(wrong.values())]
+    first = [
+        F.min(F.when(w, F.col("vehicle"))).alias(f"v{k}") for k, w in enumerate(wrong.values())
+    ]
+    span = [F.min("t").alias("start"), F.max("t").alias("end")]
+    told = {
+        row["trace"]: row for row in steps.groupBy("trace").agg(*span, *figures, *first).collect()
+    }
     defects = Defects()
     for number, path in enumerate(paths):
         if number not in told:
             defects.add(str(path), "no row with a vehicle", "at least one position of a vehicle")
-        elif told[number]["bad"]:
-            rows_told = f"{told[number]['bad']} rows without a finite time"
-            defects.add(f"{path}: t", rows_told, "a finite time in every row")
+            continue
+        for k, rule in enumerate(wrong):
+            count, vehicle = told[number][f"n{k}"], told[number][f"v{k}"]
+            column, what = rule.split(": ")
+            shown = f"{count} {what}, the first of {vehicle}"
+            hint = 'load_tracks names them; fill gaps with gaps="fill" and save_tracks'
+            defects.require(not count, f"{path}: {column}", shown, "none", hint)
     defects.raise_if_any()
     return [(told[k]["start"], told[k]["end"]) for k in range(len(paths))]
+
+
+def _is_finite(name: str) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    column = F.col(name)
+    return column.isNotNull() & ~F.isnan(column) & (F.abs(column) < math.inf)
 
 
 def _with_leaf(rows: DataFrame, brokers: Brokers) -> DataFrame:
