@@ -195,7 +195,7 @@ def test_a_run_is_saved_with_a_manifest_and_a_page(thalweg, trace, tmp_path):
         (("plan", "--operator", "frends"), ['--operator: got "frends"', 'mean "friends"']),
         (("plan", "--start", "clod"), ['--start: got "clod"', 'mean "cloud"']),
         (("plan", "--at", "5000"), ["--at: got 5000.0, need from "]),
-        (("plan", "--instance", "25"), ["--instance: got 25, need a number below 25"]),
+        (("plan", "--instance", "25"), ["--instance: got 25, need a number from 0 to 24"]),
         (("plan", "--knowledge", "learned"), ["--knowledge: got", "give --learn-from"]),
         (
             ("run", "--policy", "nave", "--knowledge", "perfekt", "--approach", "gredy"),

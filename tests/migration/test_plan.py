@@ -80,7 +80,7 @@ def test_a_moment_outside_of_the_life_of_an_instance_is_refused() -> None:
     city = random_city(1)
     with pytest.raises(InvalidInput, match="while all its users"):
         plan_instance(city, 0, 5.0, Perfect(city.connections))
-    with pytest.raises(InvalidInput, match="below 2"):
+    with pytest.raises(InvalidInput, match="from 0 to 1"):
         plan_instance(city, 9, 105.0, Perfect(city.connections))
 
 

@@ -48,7 +48,7 @@ class PlannedMove:
     cost: float
     """State × delay, in byte · s."""
     saves: float
-    """What it would cost more to stay until the next move, in byte · s."""
+    """What all would cost more if it stayed until the next move instead, in byte · s."""
     reason: str
 
 
@@ -58,6 +58,8 @@ class MigrationPlan:
 
     operator: str
     begin_s: float
+    until_s: float
+    """Up to which all its users are expected on the map; what follows costs nothing."""
     step_s: float
     steps: tuple[PlanStep, ...]
     moves: tuple[PlannedMove, ...]
@@ -92,10 +94,9 @@ class MigrationPlan:
 
 
 def _explain(plan: MigrationPlan) -> Iterator[str]:
-    first, end_s = plan.steps[0], plan.begin_s + len(plan.steps) * plan.step_s
     yield (
-        f"{plan.operator} is at {first.host} at {plan.begin_s:g} s; planned to {end_s:g} s in "
-        f"steps of {plan.step_s:g} s."
+        f"{plan.operator} is at {plan.steps[0].host} at {plan.begin_s:g} s; planned to "
+        f"{plan.until_s:g} s in steps of {plan.step_s:g} s."
     )
     for move in plan.moves:
         yield (
@@ -119,7 +120,7 @@ def _explain(plan: MigrationPlan) -> Iterator[str]:
 
 def _alternative(move: PlannedMove) -> str:
     if move.saves >= 0:
-        return f"staying until the next move would cost {move.saves:,.4g} byte·s more"
+        return f"without this move it would cost {move.saves:,.4g} byte·s more in all"
     # Nobody pays for nothing: a limit has forced it.
     return f"staying would cost {-move.saves:,.4g} byte·s less, but not keep the limits"
 
@@ -135,13 +136,13 @@ def plan_instance(
     """The plans of all operators of an instance at a moment, having gone by plans until then."""
     defects = Defects()
     known = 0 <= instance < city.instances
-    defects.require(known, "instance", instance, f"a number below {city.instances}")
+    defects.require(known, "instance", instance, f"a number from 0 to {city.instances - 1}")
     defects.raise_if_any()
     start_s, tick_s = city.connections.start_s, city.tick_s
     first, end = city.life[instance].tolist()
     tick = round((at_s - start_s) / tick_s) - first
     begin_s, end_s = start_s + first * tick_s, start_s + end * tick_s
-    rule = f"from {begin_s:g} s to {end_s:g} s, while all its users are on the map"
+    rule = f"from {begin_s:g} s to before {end_s:g} s, while all its users are on the map"
     defects.require(0 <= tick < end - first, "at_s", at_s, rule)
     defects.raise_if_any()
     if could_be_full(city):
@@ -171,6 +172,7 @@ def _describe(pilot: Pilot, k: int) -> MigrationPlan:
     return MigrationPlan(
         operator=outlook.operator.name,
         begin_s=begin_s,
+        until_s=begin_s + _alive(outlook) * outlook.moves.step_s,
         step_s=outlook.moves.step_s,
         steps=tuple(_steps(pilot, k, outlook, hosts, begin_s)),
         moves=tuple(_moves(pilot, outlook, hosts, place, begin_s)),
@@ -185,6 +187,12 @@ def _describe(pilot: Pilot, k: int) -> MigrationPlan:
         late_s=max(float(late), 0.0),
         crowded=outlook.room is not None and not outlook.room[np.arange(hosts.size), hosts].all(),
     )
+
+
+def _alive(outlook: Outlook) -> int:
+    """The step after the last one in which anything flows."""
+    flows = np.flatnonzero(sum(tie.carried_bytes for tie in outlook.ties))
+    return int(flows[-1]) + 1 if flows.size else 0
 
 
 def _steps(
@@ -279,6 +287,6 @@ def _reason(
         if host >= 0 and delay[host, target] < delay[host, source]:
             nearer.append(f"{tie.neighbour} at {names[host]}")
     less = float(place[t:until, source].sum() - place[t:until, target].sum())
-    span_s = (until - t) * outlook.moves.step_s
+    span_s = max(min(until, _alive(outlook)) - t, 0) * outlook.moves.step_s
     drawn = "nearer to " + " and ".join(nearer) if nearer else "ahead of where its neighbours go"
     return f"{drawn}: streams cost {less:,.4g} byte·s less over {span_s:g} s there"

@@ -211,7 +211,7 @@ def _choose(
     if drawn is None or defects:
         return None
     good = 0 <= (instance or 0) < drawn.instances
-    defects.require(good, "--instance", instance, f"a number below {drawn.instances}")
+    defects.require(good, "--instance", instance, f"a number from 0 to {drawn.instances - 1}")
     if users is not None:
         rows, hosts = np.array([users], dtype=np.int32), drawn.start[:1]
         drawn = defects.attempt("", partial(replace, drawn, vehicles=rows, start=hosts))
