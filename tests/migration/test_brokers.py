@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -117,3 +119,13 @@ def test_a_fan_must_make_sense() -> None:
     assert narrow.is_certain
     assert left_out == pytest.approx(0.2)
     assert fan.probability(0, 2) == pytest.approx(0.8)
+
+
+def test_brokers_whose_areas_overlap_are_named() -> None:
+    network = broker_tree()
+    assert network.site_area_m is not None
+    area = network.site_area_m.copy()
+    area[0] = [0.0, 0.0, 4_000.0, 800.0]
+    wider = replace(network, site_area_m=area)
+    with pytest.raises(InvalidInput, match="broker-2-0 and broker-2-1, which overlap"):
+        Brokers.of(wider)

@@ -93,8 +93,8 @@ def test_shapes_are_kept_and_what_is_no_number_has_no_owner():
 @pytest.mark.parametrize(
     ("areas", "match"),
     [
-        ([[0, 0, 2, 2], [1, 1, 3, 3]], "areas 0 and 1, which overlap"),
-        ([[0, 0, 2, 2], [5, 5, 6, 6], [0, 0, 2, 2]], "areas 0 and 2, which overlap"),
+        ([[0, 0, 2, 2], [1, 1, 3, 3]], "area 0 and area 1, which overlap"),
+        ([[0, 0, 2, 2], [5, 5, 6, 6], [0, 0, 2, 2]], "area 0 and area 2, which overlap"),
         ([[0, 0, math.nan, 1]], r"areas_m\[0\].*finite metres"),
         ([[0, 0, math.inf, 1]], "finite metres"),
         ([[0, 0, 1, 1], [2, 0, 1, 1]], r"areas_m\[1\]"),

@@ -73,6 +73,8 @@ class Brokers:
             area_m=areas[order],
         )
         brokers._require_hosts()
+        # Areas that overlap are the network's fault: tell it here.
+        _ = brokers.leaf_index
         return brokers
 
     def _require_hosts(self) -> None:
@@ -114,7 +116,8 @@ class Brokers:
     def leaf_index(self) -> LeafIndex:
         """Finds the leaf of a position; gives places in `leaves`."""
 
-        return LeafIndex(self.area_m[self.leaves])
+        names = [self.names[leaf] for leaf in self.leaves]
+        return LeafIndex(self.area_m[self.leaves], names)
 
     @cached_property
     def diameter(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -26,7 +28,7 @@ class LeafIndex:
     ([1], [5.0])
     """
 
-    def __init__(self, areas_m: npt.ArrayLike) -> None:
+    def __init__(self, areas_m: npt.ArrayLike, names: Sequence[str] = ()) -> None:
         areas = np.array(areas_m, dtype=float)
         _require_areas(areas)
         self.areas_m = areas
@@ -41,7 +43,8 @@ class LeafIndex:
         rows = np.searchsorted(self._y, areas[:, [1, 3]])
         self._owner = np.full((self._y.size, self._x.size), -1, dtype=np.int32)
         first, second = _fill(self._owner, columns, rows)
-        both = f"areas {first} and {second}, which overlap"
+        pair = [names[k] if names else f"area {k}" for k in (first, second)]
+        both = f"{pair[0]} and {pair[1]}, which overlap"
         defects.require(first < 0, "areas_m", both, "areas that do not overlap")
         defects.raise_if_any()
         for array in (self.areas_m, self._x, self._y, self._owner):
