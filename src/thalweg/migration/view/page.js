@@ -164,13 +164,14 @@
     for (let b = 1; b < names.length; b++) line(pen, ...at(b), ...at(parent[b]));
     pen.stroke();
     pen.fillStyle = colours.soft;
-    pen.textAlign = "left";
+    // In the middle of an edge: the corners are where the brokers above are drawn.
+    pen.textAlign = "center";
     pen.textBaseline = "top";
     for (let k = 0; k < leaves.length; k++) {
       const [w, s, e, n] = areas.subarray(4 * k, 4 * k + 4);
       const room = (e - w) * scale - 8;
       if (room < 24 || (n - s) * scale < 24) continue;
-      if (pen.measureText(names[leaves[k]]).width <= room) pen.fillText(names[leaves[k]], X(w) + 4, Y(n) + 4);
+      if (pen.measureText(names[leaves[k]]).width <= room) pen.fillText(names[leaves[k]], X((w + e) / 2), Y(n) + 4);
     }
     pen.fillStyle = colours.broker;
     pen.beginPath();
@@ -179,6 +180,12 @@
       pen.rect(x - half, y - half, 2 * half, 2 * half);
     }
     pen.fill();
+    // Above the largest marker of operators that may be there.
+    pen.textBaseline = "bottom";
+    for (let b = 0; b < names.length; b++) {
+      const [x, y] = at(b);
+      if (brokerHeight[b] > 0 && scale * (areas[2] - areas[0]) >= 60) pen.fillText(names[b], x, y - 24);
+    }
   };
 
   const drawTrails = (pen, { moves, source, done }, at) => {
