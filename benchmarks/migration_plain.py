@@ -31,16 +31,20 @@ def try_every_sequence(graph: TimeGraph) -> Answer:
         graph.moves.cost_from(everyone),
         graph.moves.steps_from(everyone),
         graph.start,
+        graph.leave_factor,
     )
     return Answer(cost=cost, sequences=sequences)
 
 
 @njit
-def _try(place: Floats, move_cost: Floats, move_steps: Index, start: int) -> tuple[float, int]:
+def _try(
+    place: Floats, move_cost: Floats, move_steps: Index, start: int, leave: float
+) -> tuple[float, int]:
     """Depth first.
 
     During step 0 the operator runs at the start. Before it changes its host it has been at the
-    old one for as many steps as the move takes.
+    old one for as many steps as the move takes. The first move away from the start costs `leave`
+    of its price.
     """
     steps, count = place.shape
     hosts = np.full(steps, -1, np.int32)
@@ -66,7 +70,8 @@ def _try(place: Floats, move_cost: Floats, move_steps: Index, start: int) -> tup
             before = hosts[depth - 1]
             if stayed[depth - 1] < move_steps[before, host]:
                 continue
-            cost += move_cost[before, host]
+            first = stayed[depth - 1] == depth and before == start
+            cost += move_cost[before, host] * (leave if first else 1.0)
         spent[depth + 1] = cost
         if depth + 1 == steps:
             tried += 1

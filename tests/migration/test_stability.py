@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.migration_plain import try_every_sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migration.every_sequence import try_every_sequence
 from migration.random_trees import random_brokers
 from thalweg.errors import InvalidInput
 from thalweg.migration.stability import Horizon, cannot_be_better, hold
@@ -25,11 +25,8 @@ def test_a_plan_that_cannot_be_bettered_is_the_cheapest_of_all(seed: int, change
     now = np.maximum(before + rng.uniform(-change, change, before.shape), 0.0)
     if not cannot_be_better(before, now, path.hosts):
         return
-    everyone = np.arange(3, dtype=np.int32)
-    least, _ = try_every_sequence(
-        now, moves.cost_from(everyone), moves.steps_from(everyone), start, 1.0
-    )
-    assert now[np.arange(4), path.hosts].sum() == pytest.approx(least)
+    tried = try_every_sequence(TimeGraph(moves=moves, place_cost=now, start=start))
+    assert now[np.arange(4), path.hosts].sum() == pytest.approx(tried.cost)
 
 
 def test_the_bound_says_yes_often_enough_to_be_of_use() -> None:

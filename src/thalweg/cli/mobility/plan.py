@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -99,7 +100,7 @@ def plan(
     )
     from thalweg.cli.mobility.planning import read_policy, read_settings
     from thalweg.cli.mobility.quantities import read_seconds
-    from thalweg.cli.output_files import require_place, write_beside
+    from thalweg.cli.output_files import require_place
     from thalweg.errors import Defects
     from thalweg.migration.plan import plan_instance
 
@@ -147,27 +148,35 @@ def plan(
             lambda: plan_instance(city, number, moment_s, predictor, chosen, settings)
         )
     shown = [found for found in plans if operator in (None, found.operator)]
-    users = dict(
-        zip(
-            city.graph.users,
-            (city.connections.names[v] for v in city.vehicles[number].tolist()),
-            strict=True,
-        )
-    )
-    told = {"thalweg": 1, "users": users, "knowledge": knowledge, "policy": policy, "seed": seed}
-    told |= {"plans": [found.to_dict() for found in shown]}
+    vehicle_names = (city.connections.names[v] for v in city.vehicles[number].tolist())
+    users = dict(zip(city.graph.users, vehicle_names, strict=True))
+    known = {"knowledge": knowledge, "policy": policy, "seed": seed}
+    _tell(shown, users, known, save, format)
+    if any(found.violations for found in shown):
+        raise typer.Exit(NOT_FEASIBLE)
+
+
+def _tell(
+    shown: Sequence[MigrationPlan],
+    users: Mapping[str, str],
+    known: Mapping[str, object],
+    save: Path | None,
+    format: Format,  # noqa: A002 - the name of the option
+) -> None:
+    """Save and print the plans."""
+    from thalweg.cli.output_files import write_beside
+
+    told = {"thalweg": 1, "users": users, **known, "plans": [found.to_dict() for found in shown]}
     if save is not None:
         text = json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False)
         write_beside(save, lambda path: _write(path, text + "\n"))
     if format is Format.JSON:
         print_json(told)
-    else:
-        names = ", ".join(f"{user}: {vehicle}" for user, vehicle in users.items())
-        typer.echo(f"{names}; {knowledge} knowledge, {policy}")
-        for found in shown:
-            _print(found)
-    if any(found.violations for found in shown):
-        raise typer.Exit(NOT_FEASIBLE)
+        return
+    names = ", ".join(f"{user}: {vehicle}" for user, vehicle in users.items())
+    typer.echo(f"{names}; {known['knowledge']} knowledge, {known['policy']}")
+    for found in shown:
+        _print(found)
 
 
 def _write(path: Path, text: str) -> None:
