@@ -334,3 +334,14 @@ def test_together_operators_leave_where_none_would_alone() -> None:
         both = drive_migcep(city, perfect, settings=Settings(together=True))
         better += both.total < alone.total * 0.99
     assert better > 5
+
+
+def test_state_that_was_sent_to_another_branch_for_nothing_is_counted() -> None:
+    wasted = 0
+    for seed in range(40):
+        city = slowly(random_city(seed, ticks=40, varying=True), 300.0)
+        few = Settings(horizon=10, rate_threshold=0.5)
+        effort = drive_migcep(city, Perfect(city.connections), KShortest(), few).effort
+        assert (effort.wasted_bytes > 0) == (effort.wasted_transfers > 0)
+        wasted += effort.wasted_transfers
+    assert wasted > 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from thalweg.migration.compiled.pricing import price_hosts
+from thalweg.migration.drive import Effort
 from thalweg.migration.fan import Fan
 from thalweg.migration.outlook import Outlook
 from thalweg.migration.situation import Situation
@@ -20,13 +21,14 @@ from thalweg.model.graph import Floats, Index
 
 def follow_branches(
     situation: Situation, agreement: Agreement, first: int, leaf: Index, tick_bytes: Floats
-) -> Index:
+) -> tuple[Index, Effort]:
     """The hosts of each operator from step `first` on: a column for each step seen, and the next.
 
     `leaf` and `tick_bytes` are where users are and what streams carry at each of these steps, a
     column each. When either changes, each operator in turn weighs the rest of all its sequences
     by what is known then, and goes by the cheapest. What a sequence has planned is prepared in
-    time; to change to another one, its state is sent first.
+    time; to change to another one, its state is sent first. What is on its way when the next plan
+    is made is wasted.
     """
     operators = situation.city.graph.operators
     seen_steps = leaf.shape[1]
@@ -50,7 +52,10 @@ def follow_branches(
                 way.change(fan.hosts[_cheapest(outlook, fan, step)], step)
                 plans[operators[position].name] = Fan.certain(way.hosts)
         hosts[:, k] = [way.go(step) for way in ways]
-    return hosts
+    wasted = Effort()
+    for way in ways:
+        wasted += way.wasted(first + seen_steps)
+    return hosts, wasted
 
 
 def _is_news(leaf: Index, tick_bytes: Floats, k: int) -> bool:
@@ -81,13 +86,24 @@ class _Way:
             self.since = step
         self.hosts = hosts
 
+    def wasted(self, step: int) -> Effort:
+        """State that was sent up to a step, if nobody waits for the rest of it."""
+        if self.target < 0:
+            return Effort()
+        begun = self.arrive - self._takes(self.target)
+        sent = (step - begun) / (self.arrive - begun)
+        return Effort(wasted_bytes=self.moves.state_bytes * sent, wasted_transfers=int(sent > 0))
+
+    def _takes(self, target: int) -> int:
+        return int(self.moves.steps_from(np.array([self.at], dtype=np.int32))[0, target])
+
     def go(self, step: int) -> int:
         """Where the operator runs during a step."""
         if self.target >= 0 and self.arrive <= step:
             self.at, self.target = self.target, -1
         wanted = int(self.hosts[step])
         if wanted != self.at and self.target < 0:
-            takes = int(self.moves.steps_from(np.array([self.at], dtype=np.int32))[0, wanted])
+            takes = self._takes(wanted)
             begun = step - takes
             prepared = begun >= self.since and (self.hosts[begun:step] == self.at).all()
             if prepared and begun >= 0:

@@ -96,7 +96,7 @@ class Pilot:
         self.agreement = agree(situation, before, self.policy)
         self.situation, self.planned_at = situation, at
         self._reserve()
-        self.effort += self.agreement.effort + self._waste(before)
+        self.effort += self.agreement.effort
         return self._go(at)
 
     def outlook(self, operator: int) -> Outlook:
@@ -172,22 +172,6 @@ class Pilot:
         self.situation = _moved_back(situation, done, plans.shape[1])
         return True
 
-    def _waste(self, before: Index) -> Effort:
-        """State that was on its way by the old plans, which the new ones do not wait for."""
-        _, plans = self._planned
-        wasted = Effort()
-        for k, old in enumerate(before):
-            arrive = int(np.argmax(old != old[0]))
-            if not arrive:
-                continue
-            source = np.array([old[0]], dtype=np.int32)
-            takes = int(self.moves[k].steps_from(source)[0, old[arrive]])
-            sent = takes - arrive
-            if sent > 0 and (plans[k, : arrive + 1] != old[: arrive + 1]).any():
-                lost = self.moves[k].state_bytes * sent / takes
-                wasted += Effort(wasted_bytes=lost, wasted_transfers=1)
-        return wasted
-
     def _release(self, at: int) -> None:
         """Give back what is reserved from a tick on."""
         if self.reservations is not None:
@@ -245,13 +229,14 @@ class Pilot:
         # Room is reserved for the first sequence alone.
         if self.agreement and not self.agreement.is_certain and self.reservations is None:
             seen = np.arange(at, until, stride)
-            hosts = follow_branches(
+            hosts, wasted = follow_branches(
                 situation,
                 self.agreement,
                 (at - self.planned_at) // stride,
                 self.city.leaves_of(self.instance)[:, seen],
                 self.city.carried_bytes(self.instance)[:, seen],
             )
+            self.effort += wasted
             # The last column is where they go on at `until`, when the next plan is made.
             steps = np.minimum((np.arange(at, self.life) - at) // stride, hosts.shape[1] - 1)
             self.hosts[:, at:] = hosts[:, steps]
