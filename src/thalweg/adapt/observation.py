@@ -122,7 +122,8 @@ def _excess(name: str, noun: str, need: float, have: float, dimension: Dimension
 
     # Two figures that differ by less than what is shown of them still differ visibly.
     share = (need - have) / have if have > 0 else math.inf
-    by = f" ({100.0 * share:.2g} %)" if math.isfinite(share) and share < 10.0 else ""
+    percent = f"{100.0 * share:.2g}" if share < 0.995 else f"{100.0 * share:.0f}"
+    by = f" ({percent} %)" if math.isfinite(share) and share < 10.0 else ""
     return Excess(
         name=name, need=need, have=have, text=f"{noun} {show(need)} above {show(have)}{by}"
     )

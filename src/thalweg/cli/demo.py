@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from thalweg.cli.output import Format, FormatOption, print_json, print_plan, say
+from thalweg.cli.serve import OpenOption, PageOption, PortOption, require_page, show_run
 
 
 def demo(
@@ -25,6 +27,9 @@ def demo(
     plan_only: Annotated[
         bool, typer.Option("--plan-only", help="Plan, explain and check; start nothing.")
     ] = False,
+    page: PageOption = True,
+    port: PortOption = 0,
+    open_page: OpenOption = True,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Run taxi rides on three fogs and a cloud: a surge, an adaptation, a kill, nothing lost."""
@@ -33,14 +38,27 @@ def demo(
         return
     from thalweg.spark.demo import run_demo
 
-    with tempfile.TemporaryDirectory(prefix="thalweg-demo-") as temporary:
+    if page:
+        require_page(port)
+    with tempfile.TemporaryDirectory(prefix="thalweg-demo-") as temporary, ExitStack() as beside:
+
+        def show(run: Path) -> None:
+            if page:
+                beside.enter_context(show_run(run, port=port, show=open_page))
+
         summary = run_demo(
-            folder or Path(temporary) / "run", seconds=seconds, data=data, tell=_tell_since()
+            folder or Path(temporary) / "run",
+            seconds=seconds,
+            data=data,
+            tell=_tell_since(),
+            on_start=show,
         )
     if format is Format.JSON:
         print_json(summary.to_dict())
     else:
         _print_summary(summary)
+        if folder is not None:
+            typer.echo(f"`thalweg serve {folder}` shows it again")
     if summary.lost or summary.doubled:
         raise typer.Exit(70)
 

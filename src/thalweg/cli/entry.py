@@ -29,6 +29,7 @@ from thalweg.cli.rollback import rollback
 from thalweg.cli.run import run as run_pipeline
 from thalweg.cli.schedule import schedule
 from thalweg.cli.schema import schema
+from thalweg.cli.serve import serve
 from thalweg.cli.simulate import simulate
 from thalweg.cli.status import status
 from thalweg.cli.stop import stop
@@ -54,6 +55,7 @@ app.command("run")(run_pipeline)
 app.command()(status)
 app.command()(stop)
 app.command()(rollback)
+app.command()(serve)
 app.add_typer(reproduce, name="reproduce")
 app.add_typer(mobility, name="mobility")
 

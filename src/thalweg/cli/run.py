@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from datetime import datetime
 from functools import partial
@@ -17,6 +17,7 @@ import typer
 
 from thalweg.cli.inputs import NetworkArgument, WorkloadOption, read_options, require_births
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, say
+from thalweg.cli.serve import OpenOption, PageOption, PortOption, require_page, show_run
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment import Deployment, StartFeed
@@ -76,6 +77,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print the plan and the steps.")
     ] = False,
+    page: PageOption = True,
+    port: PortOption = 0,
+    open_page: OpenOption = True,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Run a pipeline on Spark at the sites of a network. Called again, it goes on where it was."""
@@ -102,6 +106,8 @@ def run(
         bad_rows=bad_rows,
         adapt=LIVE_TRIGGER if adapt else None,
     )
+    if page and not dry_run:
+        defects.attempt("", lambda: require_page(port))
     if dry_run or defects:
         _outline(wishes, defects, format)
         return
@@ -110,8 +116,11 @@ def run(
     asked = {item.name: getattr(wishes, item.name) for item in fields(wishes)}
     deployment = Deployment(**asked, feed=start_feed)
     say(f"starting {pipeline} in {folder}; `thalweg stop {folder}` ends it")
-    with _until_signal(deployment):
-        deployment.start()
+    with _until_signal(deployment), ExitStack() as beside:
+        deployment.start(wait=False)
+        if page:
+            beside.enter_context(show_run(deployment.folder.path, port=port, show=open_page))
+        deployment.await_deployment()
         say(_describe_start(deployment))
         _wait(deployment, length_s)
     _print_report(deployment.report, format)

@@ -123,6 +123,7 @@ def simulate(
     found = _run(experiments, on_spark=spark or master is not None, master=master)
     if out is not None:
         _save(found, factors, out, files)
+        _save_case(case, [out] if len(found) == 1 else [out / f"rate-{f:g}" for f in factors])
     if plot is not None:
         write_beside(plot, partial(plot_simulation, found[0]))
     if format is Format.JSON:
@@ -168,6 +169,15 @@ def _save(
         more = {"rate_factor": factor}
         save_simulation(result, folder, inputs=inputs, command=command, settings=more)
         say(f"wrote {folder}")
+
+
+def _save_case(case: SimulationCase, folders: Sequence[Path]) -> None:
+    """Keep what was simulated beside what came out, so that a page can show it."""
+    from thalweg.files.model_folder import save_model
+
+    if case.network is not None:
+        for folder in folders:
+            save_model(folder, case.applications[0], case.network, case.plans[0])
 
 
 def _print(found: Simulation) -> None:

@@ -58,6 +58,10 @@ class RunFigures:
     """How many events of each application took how long."""
     decisions: list[Row] = field(default_factory=list)
     """What a strategy in the loop saw and said."""
+    placements: list[Row] = field(default_factory=list)
+    """Where everything ran at first, and after each change of a plan."""
+    rates: list[Row] = field(default_factory=list)
+    """What was born per second at first, and after each change of that."""
     stopped_s: float | None = None
 
 
@@ -77,11 +81,59 @@ def tell(session: Session) -> RunFigures:
         segments=[tell_segment(session, k) for k in range(len(session.segments))],
         moves=[_move_row(move) for move in session.moves],
         queues=_queue_rows(session, servers),
+        placements=_placement_rows(session),
+        rates=_rate_rows(session),
         totals=_totals(session, servers),
         histogram=_histogram_rows(session),
         decisions=session.decisions,
         stopped_s=session.stopped_s,
     )
+
+
+def _placement_rows(session: Session) -> list[Row]:
+    """Every instance, for each segment that began with another placement."""
+    rows: list[Row] = []
+    known: dict[str, object] = {}
+    for segment in session.segments:
+        for program in segment.programs:
+            name = program.problem.application.name
+            if known.get(name) is program.placement:
+                continue
+            known[name] = program.placement
+            rows += [
+                {
+                    "begin_s": segment.begin_s,
+                    "application": name,
+                    "operator": instance.operator,
+                    "node": instance.node,
+                    "origin": instance.origin,
+                }
+                for instance in program.placement
+            ]
+    return rows
+
+
+def _rate_rows(session: Session) -> list[Row]:
+    """Every source at every site, for each segment that began with other rates."""
+    rows: list[Row] = []
+    known: dict[str, dict[tuple[str, str], float]] = {}
+    for segment in session.segments:
+        for program in segment.programs:
+            name, rates = program.problem.application.name, program.problem.birth_rates
+            if known.get(name) == rates:
+                continue
+            known[name] = rates
+            rows += [
+                {
+                    "begin_s": segment.begin_s,
+                    "application": name,
+                    "source": source,
+                    "site": site,
+                    "rate_per_s": float(rate),
+                }
+                for (source, site), rate in rates.items()
+            ]
+    return rows
 
 
 def _counted_s(session: Session, server: Server | None = None) -> float:

@@ -116,6 +116,20 @@ TABLES: Mapping[str, pa.Schema] = {
             "time_s": pa.list_(_NUMBER),
             "queue": pa.list_(_WHOLE),
         },
+        "placements": {
+            "begin_s": _NUMBER,
+            "application": _TEXT,
+            "operator": _TEXT,
+            "node": _TEXT,
+            "origin": _TEXT,
+        },
+        "rates": {
+            "begin_s": _NUMBER,
+            "application": _TEXT,
+            "source": _TEXT,
+            "site": _TEXT,
+            "rate_per_s": _NUMBER,
+        },
         "histogram": {
             "application": _TEXT,
             "from_s": _NUMBER,

@@ -46,6 +46,7 @@ _LOOK_S = 0.2
 _HEAP_MB = 768
 
 Tell = Callable[[str], None]
+OnStart = Callable[[Path], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +103,11 @@ def run_demo(
     data: Path | str | None = None,
     seed: int = 0,
     tell: Tell = lambda _line: None,
+    on_start: OnStart = lambda _folder: None,
 ) -> DemoSummary:
     """Run it, and say what came out; `data` is an official trip file to take the rides from.
+
+    `on_start` is given the folder of the run as soon as there is one to look into.
 
     Raises:
         InvalidInput: for a time that is too short, or a file that cannot be read.
@@ -117,7 +121,7 @@ def run_demo(
     defects.raise_if_any()
     began_s = time.monotonic()
     stage = _Stage(Path(folder), seconds, data, seed, tell)
-    stage.play()
+    stage.play(on_start)
     tell("comparing with a run of the same rides in one place …")
     lost, doubled, rows = compare_with_one_place(stage.log)
     rides, raw_bytes, sent_bytes = _count_traffic(stage.log)
@@ -152,24 +156,32 @@ class _Stage:
         self._cuts: Mapping[str, tuple[str, ...]] = {}
         self._restarts = 0
 
-    def play(self) -> None:
+    def play(self, on_start: OnStart) -> None:
         """From the first ride to the last result."""
         self._tell("starting four Spark sites: fog-0, fog-1, fog-2, cloud …")
-        with self.run:
-            self._tell(f"deployed: {describe_cuts(self.run.cuts)}")
-            begin = time.monotonic()
-            surged = killed = False
-            while self._feed is None or self._feed.is_active:
-                self._look()
-                passed = (time.monotonic() - begin) / self._seconds
-                if not surged and passed >= _SURGE_AT:
-                    surged = True
-                    self._tell(f"surge: from {CALM_PER_S:g} to {SURGE_PER_S:g} rides/s")
-                if not killed and passed >= _KILL_AT:
-                    killed = self._kill("fog-1")
-                time.sleep(_LOOK_S)
-            self._tell("no more rides; waiting for the last windows …")
-            self._wait_for_the_end()
+        self.run.start(wait=False)
+        try:
+            on_start(self.run.folder.path)
+            self.run.await_deployment()
+            self._go()
+        finally:
+            self.run.stop()
+
+    def _go(self) -> None:
+        self._tell(f"deployed: {describe_cuts(self.run.cuts)}")
+        begin = time.monotonic()
+        surged = killed = False
+        while self._feed is None or self._feed.is_active:
+            self._look()
+            passed = (time.monotonic() - begin) / self._seconds
+            if not surged and passed >= _SURGE_AT:
+                surged = True
+                self._tell(f"surge: from {CALM_PER_S:g} to {SURGE_PER_S:g} rides/s")
+            if not killed and passed >= _KILL_AT:
+                killed = self._kill("fog-1")
+            time.sleep(_LOOK_S)
+        self._tell("no more rides; waiting for the last windows …")
+        self._wait_for_the_end()
 
     def _start_feed(self, gateways: Mapping[str, Gateway]) -> RideFeed:
         def rate_per_s(passed_s: float) -> float:

@@ -50,6 +50,7 @@ def save_outcomes(
             pq.write_table(costs_table(outcome.drive), draft)
             draft.replace(own / "costs.parquet")
             say(f"wrote {own}")
+        _save_city(outcomes, folder)
         draft = folder / f".{MANIFEST}"
         manifest = _manifest(told, settings, files)
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)
@@ -59,6 +60,17 @@ def save_outcomes(
         rule = f"a folder that can be written ({(error.strerror or str(error)).lower()})"
         raise InvalidInput([Defect(path="--into", value=str(folder), rule=rule)]) from error
     say(f"wrote {folder / MANIFEST}")
+
+
+def _save_city(outcomes: Sequence[Outcome], folder: Path) -> None:
+    """Keep what a page needs to show the city in motion."""
+    from thalweg.migration.view.packed import CITY_FILE, pack_city
+
+    drives = [outcome.drive for outcome in outcomes]
+    packed = {"title": drives[0].city.graph.name, **pack_city(drives)}
+    draft = folder / f".{CITY_FILE}"
+    draft.write_text(json.dumps(packed, allow_nan=False, separators=(",", ":")), encoding="utf-8")
+    draft.replace(folder / CITY_FILE)
 
 
 def costs_table(drive: Drive) -> pa.Table:

@@ -17,6 +17,8 @@ MOST_POSITIONS = 400_000
 """Beyond this positions are left out in time: dots go straight in between."""
 MOST_VEHICLES = 3_000
 MOST_INSTANCES = 2_000
+CITY_FILE = "city.json"
+"""The name under which a packed city is kept beside the tables of a run."""
 _MOST_MOMENTS = 4_000
 _AWAY = 0xFFFF
 _LARGEST = 0xFFFE

@@ -3,6 +3,8 @@
     run.json          what runs here: another pipeline or network is refused
     run.lock          held as long as a process runs it
     status.json       how it is doing, written anew at every interval
+    application.json, network.json    what was planned, for those who look in
+    timeline.jsonl    how it was doing over time; see `thalweg.spark.deployment.timeline`
     decisions.jsonl   every decision with its reason, oldest first
     history.json      the cuts that ran, oldest first: where a rollback goes back to
     plans/            the plans behind them
@@ -27,6 +29,8 @@ from typing import Any, Self
 from uuid import uuid4
 
 from thalweg.errors import Defect, Defects, InvalidInput
+from thalweg.files.model_folder import load_model, save_model
+from thalweg.model import Application, Network
 from thalweg.spark.query.checkpoint import require_writable
 
 _VERSION = 1
@@ -179,6 +183,15 @@ class RunFolder:
     def write_manifest(self, manifest: RunManifest) -> None:
         """Say what runs here."""
         self._write("run.json", {"thalweg_run": _VERSION, **asdict(manifest)})
+
+    def write_model(self, application: Application, network: Network) -> None:
+        """Keep what is planned for: whoever looks in need not know the pipeline."""
+        save_model(self.path, application, network)
+
+    def read_model(self) -> tuple[Application, Network]:
+        """What is planned for; raises `InvalidInput` where that cannot be read."""
+        application, network, _ = load_model(self.path)
+        return application, network
 
     def read_manifest(self) -> RunManifest:
         """What runs here; raises `InvalidInput` where that cannot be read."""

@@ -11,6 +11,7 @@ run.stop()
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.deployment.runtime import Runtime, open_runtime
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.deployment.tally import Tally
+from thalweg.spark.deployment.timeline import Timeline, count_cores
 from thalweg.spark.deployment.watch import Watcher
 from thalweg.spark.feed.gateway import Gateway
 from thalweg.spark.log import Log
@@ -125,16 +127,22 @@ class Deployment:
         holding = ExitStack()
         holding.enter_context(self.folder.hold())
         self.folder.write_manifest(self.prepared.manifest)
+        self.folder.write_model(self.prepared.pipeline.application, self.prepared.adapter.network)
         self._thread = threading.Thread(
             target=self._run, args=(holding,), name="deployment", daemon=True
         )
         self._thread.start()
-        while wait and self.is_active and not self._deployed.wait(_TURN_S):
+        if wait:
+            self.await_deployment()
+        return self
+
+    def await_deployment(self) -> None:
+        """Wait until everything is deployed; raises what keeps it from that."""
+        while self.is_active and not self._deployed.wait(_TURN_S):
             pass
-        if wait and self._error is not None and not self._deployed.is_set():
+        if self._thread is not None and self._error is not None and not self._deployed.is_set():
             self._thread.join()
             raise self._error
-        return self
 
     def stop(self) -> None:
         """End every query after its batch under way, then the sites; the folder keeps the rest."""
@@ -228,6 +236,8 @@ class Deployment:
             watcher=self._watcher,
             adapter=None if prepared.wishes.adapt is None else prepared.adapter,
             budget=self._budget or RestartBudget(),
+            timeline=Timeline(self.folder.path),
+            cores=count_cores({s.name: s.master for s in prepared.site_specs}, os.cpu_count() or 1),
             about=self._about(),
         )
         loop = DeploymentLoop(parts, now_s)

@@ -1,0 +1,139 @@
+"""The page served on this machine's own address, in a thread beside whatever else runs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from thalweg.errors import Defect, Defects, InvalidInput, MissingExtra, ThalwegError
+
+if TYPE_CHECKING:
+    from thalweg.web.subject import Subject
+
+HOST = "127.0.0.1"
+_START_TIMEOUT_S = 20.0
+_END_TIMEOUT_S = 5.0
+_LEAST_TOKEN = 16
+
+
+class PageServer:
+    """Serves subjects under an address that holds a token; `with` starts and stops it.
+
+    Port 0 is any free one. The token is in the part of the address that browsers keep to
+    themselves, so it is in no request line and no log.
+    """
+
+    def __init__(
+        self, subjects: Sequence[Subject], *, port: int = 0, token: str | None = None
+    ) -> None:
+        defects = Defects()
+        defects.require(0 <= port < 65536, "port", port, "a port from 0 to 65535; 0 is any free")
+        good = token is None or (
+            len(token) >= _LEAST_TOKEN
+            and token.isascii()
+            and token.isprintable()
+            and " " not in token
+        )
+        rule = f"at least {_LEAST_TOKEN} printable ASCII characters without spaces"
+        defects.require(good, "token", "another text", rule)
+        defects.require(len(subjects) > 0, "subjects", "none", "something to look at")
+        defects.raise_if_any()
+        self.token = token or secrets.token_urlsafe(24)
+        self._subjects = tuple(subjects)
+        self._socket = _listen(port)
+        self.port: int = self._socket.getsockname()[1]
+        self._thread: threading.Thread | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the page is, with the token."""
+        return f"http://{HOST}:{self.port}/#token={self.token}"
+
+    def start(self) -> Self:
+        """Serve from now on; returns when requests are answered."""
+        try:
+            import uvicorn
+
+            from thalweg.web.app import make_app
+        except ImportError as error:
+            self._socket.close()
+            raise MissingExtra(
+                "The page needs FastAPI and Uvicorn. Hint: pip install 'thalweg[web]'"
+            ) from error
+        guarded = make_app(self._subjects, self.token)
+        self._room = guarded.room  # type: ignore[attr-defined]
+        config = uvicorn.Config(
+            guarded,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+            lifespan="off",
+            ws="none",
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, name="page", daemon=True
+        )
+        self._thread.start()
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise ThalwegError("the page does not start")
+            time.sleep(0.02)
+        return self
+
+    def stop(self) -> None:
+        """Serve no more; streams that are open end."""
+        if self._thread is None:
+            self._socket.close()
+            return
+        self._room.closing.set()
+        self._server.should_exit = True
+        self._thread.join(_END_TIMEOUT_S)
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def open_browser(self) -> bool:
+        """Show the page in the user's browser, where there is a screen; whether that was tried."""
+        screen = sys.platform == "darwin" or any(
+            os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
+        )
+        if not screen or not sys.stderr.isatty():
+            return False
+        # A browser that does not start must not end anything.
+        with suppress(Exception):
+            return webbrowser.open(self.address)
+        return False
+
+
+def require_free(port: int) -> None:
+    """Raise `InvalidInput` unless a page can be served at this port."""
+    _listen(port).close()
+
+
+def _listen(port: int) -> socket.socket:
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((HOST, port))
+    except OSError as error:
+        found.close()
+        rule, hint = "a port that is free", f"{error.strerror}; 0 takes any free one"
+        defect = Defect(path="--port", value=port, rule=rule, hint=hint)
+        raise InvalidInput([defect]) from None
+    found.listen(128)
+    return found

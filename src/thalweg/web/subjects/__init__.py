@@ -1,0 +1,1 @@
+"""The kinds of things that a page can be about, one file each."""

@@ -1,0 +1,69 @@
+"""Vehicles, brokers and operators of a city in motion, as `thalweg mobility run` keeps them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from thalweg.errors import Defect, InvalidInput
+from thalweg.migration.view.packed import CITY_FILE
+from thalweg.web.subject import Plain, Subject
+from thalweg.web.subjects.results import ResultsSubject
+
+_MOST_BYTES = 200 * 2**20
+_DATA = re.compile(rb"<script\b[^>]*\bid=\"data\"[^>]*>(.*?)</script>", re.DOTALL)
+_PARTS = ("brokers", "vehicles", "instances", "approaches", "moments", "operators", "users")
+
+
+class CitySubject(Subject):
+    """A city from `city.json` in a folder of results, or from a page that was drawn before."""
+
+    kind = "city"
+    views: tuple[str, ...] = ("city",)
+
+    def __init__(self, place: Path) -> None:
+        file = place / CITY_FILE if place.is_dir() else place
+        self._packed = read_city(file)
+        super().__init__(str(self._packed.get("title") or place.name))
+        self._results = ResultsSubject(place) if place.is_dir() else None
+        if self._results is not None:
+            self.views = ("city", "results")
+
+    def city(self) -> Plain:
+        """The packed city."""
+        return self._packed
+
+    def results(self) -> Plain:
+        """The tables beside it."""
+        return super().results() if self._results is None else self._results.results()
+
+    def image(self, name: str) -> Path:
+        """A picture beside it."""
+        return super().image(name) if self._results is None else self._results.image(name)
+
+
+def is_city(place: Path) -> bool:
+    """Whether a city is kept there."""
+    return (place / CITY_FILE).is_file() or place.suffix == ".html"
+
+
+def read_city(file: Path) -> Plain:
+    """A packed city; nothing in the file is run, it is read as data.
+
+    Raises:
+        InvalidInput: where there is none.
+    """
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise ValueError("too large")
+        content = file.read_bytes()
+        found = _DATA.search(content) if file.suffix == ".html" else None
+        packed = json.loads(content if found is None else found[1])
+        if not isinstance(packed, dict) or any(part not in packed for part in _PARTS):
+            raise ValueError("not a city")
+    except (OSError, ValueError, RecursionError) as error:
+        rule = "a city as `thalweg mobility run --page` or `--into` keeps it"
+        defect = Defect(file=str(file), path="", value=str(error)[:200], rule=rule)
+        raise InvalidInput([defect]) from None
+    return packed

@@ -1,0 +1,36 @@
+"""A plan on paper: an application on a network, with the plan of a strategy."""
+
+from __future__ import annotations
+
+from thalweg.model import Application, Network, Plan, Problem
+from thalweg.web.subject import Plain
+from thalweg.web.subjects.planned import PlannedSubject, Present
+
+_ID = "plan"
+
+
+class PlanSubject(PlannedSubject):
+    """One placement and no time; everything can be asked about it, and nothing applied."""
+
+    kind = "plan"
+    views = ("map", "what-if", "compare")
+
+    def __init__(self, application: Application, network: Network, plan: Plan) -> None:
+        super().__init__(f"{application.name} on {network.name} by {plan.strategy}")
+        self._present = Present(
+            problem=Problem(application=application, network=network),
+            placement=plan.placement,
+            plan=plan,
+            strategy=plan.strategy,
+        )
+
+    def present(self) -> Present:
+        """The plan."""
+        return self._present
+
+    def history(self) -> Plain:
+        """One frame: what the formulas say."""
+        picture, plan = self.picture(self._present), self._present.plan
+        headline = "" if plan is None else plan.headline
+        told = picture.describe(_ID, strategy=self._present.strategy, text=headline)
+        return {"frames": [picture.frame(0.0, _ID)], "placements": {_ID: told}, "marks": []}

@@ -1,0 +1,229 @@
+"""Whatever has a problem and a placement: it has a scene and reasons, and can be asked what if."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from thalweg.comparison import compare as compare_strategies
+from thalweg.model import Network, Placement, Plan, Problem
+from thalweg.units import BANDWIDTH, CPU_SPEED, DURATION, EVENT_RATE, SIZE
+from thalweg.web.grouping import Grouping
+from thalweg.web.picture import Picture, sites_in_use
+from thalweg.web.question import Answer, Question, answer_question, compare_gauges
+from thalweg.web.scene import describe_scene, operator_facts, show, site_facts
+from thalweg.web.subject import Plain, Subject, UnknownName
+
+_KEPT_ANSWERS = 20
+Facts = list[list[str]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Present:
+    """What runs, or would: a placement at the rates of a problem, and the plan behind it."""
+
+    problem: Problem
+    placement: Placement
+    plan: Plan | None = None
+    strategy: str = ""
+    text: str = ""
+
+
+class PlannedSubject(Subject):
+    """A subject with a problem; those that derive from it say what is at present."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self._numbers = count(1)
+        self._answers: dict[str, Answer] = {}
+
+    def present(self) -> Present:
+        """What runs now, or is planned."""
+        raise NotImplementedError
+
+    def placed(self, placement: str) -> Present:  # noqa: ARG002
+        """What ran under a placement's name; `UnknownName` where there is none."""
+        return self.present()
+
+    @cached_property
+    def grouping(self) -> Grouping:
+        """How sites are shown, for as long as the page is."""
+        now = self.present()
+        return Grouping.of(now.problem.network, sites_in_use(now.problem, now.placement))
+
+    def picture(self, now: Present) -> Picture:
+        """A placement as the page draws it."""
+        return Picture(problem=now.problem, placement=now.placement, grouping=self.grouping)
+
+    def scene(self) -> Plain:
+        """What stands still."""
+        now = self.present()
+        return {"clock": "simulated", **describe_scene(now.problem, self.grouping, now.strategy)}
+
+    # Why
+
+    def why(self, *, operator: str, site: str, link: str, placement: str) -> Plain:
+        """Why an operator is where it is, or what a site or a link has to do."""
+        now = self.placed(placement) if placement else self.present()
+        if link:
+            return self._why_link(now, link)
+        if operator:
+            return self._why_operator(now, operator, site)
+        if site:
+            return self._why_site(now, site)
+        raise UnknownName("say which operator, site or link")
+
+    def _why_operator(self, now: Present, name: str, site: str) -> Plain:
+        app = now.problem.application
+        if name not in app.index:
+            raise UnknownName(f"there is no operator {name}")
+        lines = []
+        if now.plan is not None and name in now.plan.placement.operator_names:
+            lines += now.plan.explain(name).splitlines()
+        if now.text:
+            lines.append(now.text)
+        facts = operator_facts(app.operator(name))
+        where = f"{name} at {site}" if site else name
+        return {"title": where, "why": lines, "facts": facts + self._load(now, name, site)}
+
+    def _load(self, now: Present, name: str, site: str) -> Facts:
+        """What the formulas say of an operator's instances at a site."""
+        picture = self.picture(now)
+        evaluation, deployment = picture.evaluation, picture.evaluation.deployment
+        here = deployment.operator == now.problem.application.index[name]
+        if site:
+            members = self._members(site)
+            here &= np.isin(now.problem.network.node_site[deployment.node], members)
+        if not here.any():
+            return []
+        return [
+            ["instances", f"{int(here.sum()):,}"],
+            ["events in", show(float(evaluation.rates.events_in[here].sum()), EVENT_RATE)],
+            ["events out", show(float(evaluation.rates.events_out[here].sum()), EVENT_RATE)],
+            ["CPU needed", show(float(evaluation.demand.cpu_ips[here].sum()), CPU_SPEED)],
+            ["memory needed", show(float(evaluation.demand.memory_bytes[here].sum()), SIZE)],
+            ["time in it", _seconds(float(evaluation.latencies.service_s[here].max()))],
+        ]
+
+    def _why_site(self, now: Present, name: str) -> Plain:
+        self._members(name)
+        picture = self.picture(now)
+        chips = [operator for operator, site in picture.chips if site == name]
+        told = picture.sites()[name]
+        shares = [
+            [f"{label} of its fullest node", _share(told[key])]
+            for label, key in (("CPU", "cpu"), ("memory", "memory"))
+        ]
+        lines = [f"runs {', '.join(chips)}" if chips else "nothing of this runs here"]
+        lines += [
+            str(v)
+            for v in picture.plan.violations
+            if v.place.partition("/")[0] == name or v.place.startswith(f"{name} →")
+        ][:10]
+        return {"title": name, "why": lines, "facts": site_facts(self.grouping, name) + shares}
+
+    def _why_link(self, now: Present, link: str) -> Plain:
+        a, _, b = link.partition(">")
+        one, other = self._members(a), self._members(b)
+        picture, net = self.picture(now), now.problem.network
+        facts: Facts = []
+        if one.size == other.size == 1:
+            facts += _way_facts(net, a, b)
+        told = picture.links().get(f"{a}>{b}")
+        if told:
+            facts.append(["planned", show(_number(told["bps"]), BANDWIDTH)])
+            facts.append(["load", _share(told["load"])])
+        lines = [
+            f"{flow['source']} → {flow['target']}: {show(_number(flow['bps']), BANDWIDTH)}"
+            for flow in picture.flows()
+            if (flow["a"], flow["b"]) == (a, b)
+        ]
+        return {"title": f"{a} → {b}", "why": lines or ["nothing is planned there"], "facts": facts}
+
+    def _members(self, name: str) -> np.ndarray:
+        try:
+            return self.grouping.members(name)
+        except KeyError:
+            raise UnknownName(f"there is no site {name}") from None
+
+    # What if
+
+    def ask(self, question: Question) -> Plain:
+        """What would be planned if; the answer is kept, so that it can be applied."""
+        now = self.present()
+        identity = f"w{next(self._numbers)}"
+        answer = answer_question(identity, question, now.problem, now.placement, now.strategy)
+        self._answers[identity] = answer
+        for old in list(self._answers)[:-_KEPT_ANSWERS]:
+            del self._answers[old]
+        why_not = self.why_not(answer)
+        told = answer.describe(self.grouping)
+        return {**told, "applicable": not why_not, "why_not": why_not}
+
+    def answer(self, identity: str) -> Answer:
+        """An answer that was given before."""
+        if identity not in self._answers:
+            raise UnknownName("that question is forgotten; ask again")
+        return self._answers[identity]
+
+    def why_not(self, answer: Answer) -> str:  # noqa: ARG002
+        """Why an answer cannot be applied; empty where it can."""
+        return "nothing runs here: this is a plan, and plans are applied by `thalweg run`"
+
+    def compare(self, strategies: tuple[str, ...]) -> Plain:
+        """Several strategies on the same problem."""
+        now = self.present()
+        app, net = now.problem.application, now.problem.network
+        found = compare_strategies(app, net, strategies, rates=now.problem.rates)
+        rows: list[dict[str, Any]] = []
+        for number, plan in enumerate(found.plans):
+            picture = Picture(problem=now.problem, placement=plan.placement, grouping=self.grouping)
+            told = picture.describe(f"c{number}", strategy=plan.strategy, text=plan.headline)
+            rows.append(
+                {
+                    "strategy": plan.strategy,
+                    "feasible": plan.feasible,
+                    **compare_gauges(plan),
+                    "seconds": plan.seconds,
+                    "candidates": plan.candidates,
+                    "violations": told["violations"],
+                    "refusal": None,
+                    "placement": told,
+                    "frame": picture.frame(0.0, f"c{number}"),
+                }
+            )
+        empty = dict.fromkeys(rows[0], None) if rows else {}
+        rows += [
+            {**empty, "strategy": name, "feasible": False, "violations": [], "refusal": why}
+            for name, why in found.refusals.items()
+        ]
+        best = found.best
+        return {"best": None if best is None else best.strategy, "rows": rows}
+
+
+def _way_facts(net: Network, a: str, b: str) -> Facts:
+    way = net.link(a, b)
+    free = way.bandwidth_available_bps
+    return [
+        ["latency", show(way.latency_s, DURATION)],
+        ["bandwidth", show(way.bandwidth_bps, BANDWIDTH)],
+        ["free", show(way.bandwidth_bps if free is None else free, BANDWIDTH)],
+    ]
+
+
+def _number(value: float | str | None) -> float:
+    return math.inf if value == "inf" else float(value or 0.0)
+
+
+def _share(value: float | str | None) -> str:
+    found = _number(value)
+    return "more than there is" if math.isinf(found) else f"{found:.1%}"
+
+
+def _seconds(value: float) -> str:
+    return "grows without end" if math.isinf(value) else show(value, DURATION)

@@ -1,0 +1,96 @@
+"""Stored results of any kind: the tables of a folder, its pictures, and what its manifest says."""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from thalweg.errors import Defect, InvalidInput
+from thalweg.web.subject import Plain, Subject, UnknownName
+
+_MOST_ROWS = 200
+_MOST_TABLES = 60
+_MOST_COLUMNS = 60
+_MOST_TEXT_BYTES = 200_000
+_IMAGES = (".png", ".jpg", ".jpeg")
+_TEXTS = ("manifest.json", "report.json", "claims.json", "summary.json")
+
+
+class ResultsSubject(Subject):
+    """The Parquet tables and pictures below a folder, or a single table."""
+
+    kind = "results"
+    views: tuple[str, ...] = ("results",)
+
+    def __init__(self, place: Path, title: str | None = None) -> None:
+        super().__init__(title or place.name or str(place.absolute().name))
+        self._folder = place if place.is_dir() else place.parent
+        found = sorted(place.rglob("*")) if place.is_dir() else [place]
+        found = [file for file in found if file.is_file() and not file.name.startswith(".")]
+        self._tables = [file for file in found if file.suffix == ".parquet"][:_MOST_TABLES]
+        self._images = {
+            str(file.relative_to(self._folder)).replace("/", "·"): file
+            for file in found
+            if file.suffix.lower() in _IMAGES
+        }
+        self._texts = [file for file in found if file.name in _TEXTS]
+        if not (self._tables or self._images or self._texts):
+            rule = "a folder with Parquet tables or pictures, as commands of thalweg save them"
+            raise InvalidInput([Defect(path="", value=str(place), rule=rule)])
+
+    def results(self) -> Plain:
+        """The first rows of every table, the names of pictures, and what the manifest says."""
+        return {
+            "text": "\n\n".join(self._read_texts()),
+            "tables": [self._table(file) for file in self._tables],
+            "images": list(self._images),
+        }
+
+    def image(self, name: str) -> Path:
+        """A picture by its name; no other file can be asked for."""
+        if name not in self._images:
+            raise UnknownName("there is no such picture")
+        return self._images[name]
+
+    def _table(self, file: Path) -> Plain:
+        name = str(file.relative_to(self._folder).with_suffix(""))
+        try:
+            opened = pq.ParquetFile(file)
+            columns = opened.schema_arrow.names[:_MOST_COLUMNS]
+            total = opened.metadata.num_rows
+            batch = next(opened.iter_batches(batch_size=_MOST_ROWS, columns=columns), None)
+        except Exception as error:
+            # A file that was cut off is told in its place; the others are shown all the same.
+            return {"name": name, "columns": ["problem"], "rows": [[str(error)[:500]]], "total": 0}
+        rows = [] if batch is None else batch.to_pylist()
+        shown = [[_plain(row[column]) for column in columns] for row in rows]
+        return {"name": name, "columns": columns, "rows": shown, "total": total}
+
+    def _read_texts(self) -> list[str]:
+        found = []
+        for file in self._texts:
+            with suppress(OSError, ValueError, RecursionError):
+                if file.stat().st_size <= _MOST_TEXT_BYTES:
+                    data = json.loads(file.read_text(encoding="utf-8"))
+                    found.append(f"{file.relative_to(self._folder)}\n{json.dumps(data, indent=1)}")
+        return found
+
+
+def _plain(value: Any) -> Any:
+    """A value for a cell: numbers and short texts as they are, lists shortened."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    if isinstance(value, (datetime, date, timedelta)):
+        return str(value)
+    if isinstance(value, (list, dict)):
+        text = json.dumps(value, default=str)
+        return text if len(text) <= 120 else f"{text[:117]}…"
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    return value

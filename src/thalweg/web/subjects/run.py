@@ -1,0 +1,334 @@
+"""A run of a pipeline, as its folder tells: live while a process holds it, a replay after that."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from thalweg.errors import Defect, InvalidInput, ThalwegError
+from thalweg.files.load import load_plan
+from thalweg.files.model_folder import has_model
+from thalweg.model import Plan, Problem
+from thalweg.spark.deployment.control import MOVE, ROLLBACK, Request, await_answer, leave
+from thalweg.spark.deployment.folder import RunFolder, as_cuts
+from thalweg.spark.deployment.plan import Cuts, cuts_of, find_sites, placement_of
+from thalweg.spark.deployment.timeline import NEW, read_lines, read_timeline
+from thalweg.web.picture import GAUGES, Picture, plain_number
+from thalweg.web.question import Answer
+from thalweg.web.subject import Plain, Refused, UnknownName, Update
+from thalweg.web.subjects.planned import Facts, PlannedSubject, Present
+
+_MOST_FRAMES = 2_000
+_PATIENCE_S = 180.0
+_STATES = {"first": "first deployment", "resume": "resumed", "adapt": "adapted"}
+_STATES |= {"move": "moved by hand", "rollback": "rolled back"}
+_FRESH_S = 1.0
+
+
+class RunSubject(PlannedSubject):
+    """A run, from `application.json`, `network.json` and `timeline.jsonl` in its folder."""
+
+    kind = "run"
+    views = ("map", "charts", "what-if", "compare")
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = RunFolder.of_run(folder)
+        if not has_model(self._folder.path):
+            rule = "the folder of a run that keeps its model and its timeline"
+            hint = "runs of older versions do not; start it once with this one"
+            raise InvalidInput([Defect(path="", value=str(folder), rule=rule, hint=hint)])
+        self._application, self._network = self._folder.read_model()
+        self._plain = Problem(application=self._application, network=self._network)
+        self._sites = find_sites(self._plain)
+        self._known: tuple[float, list[Plain]] = (-math.inf, [])
+        self._pictures: dict[str, Picture] = {}
+        self._plans: dict[str, Plan] = {}
+        super().__init__(f"{self._application.name} on {self._network.name}")
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a process holds the folder."""
+        return self._folder.is_held()
+
+    def scene(self) -> Plain:
+        """What stands still."""
+        return {**super().scene(), "clock": "wall"}
+
+    # What ran when
+
+    def present(self) -> Present:
+        """The cuts that run, at the rates that were last measured."""
+        changes = self._changes()
+        told = changes[-1] if changes else {"cuts": {}, "reason": "nothing has run yet"}
+        return self._present_of(told, self._rates())
+
+    def placed(self, placement: str) -> Present:
+        """What ran under a placement's name, at the rates declared."""
+        changes = {_identity(line): line for line in self._changes()}
+        if placement not in changes:
+            if placement in self._answers:
+                answer = self._answers[placement]
+                return Present(
+                    problem=answer.problem, placement=answer.plan.placement, plan=answer.plan
+                )
+            raise UnknownName("no such placement has run here")
+        return self._present_of(changes[placement], self._rates())
+
+    def _present_of(self, line: Plain, rates: dict[tuple[str, str], float] | None) -> Present:
+        problem = self._plain
+        if rates is not None:
+            problem = Problem(application=self._application, network=self._network, rates=rates)
+        placement = placement_of(as_cuts(line["cuts"]), problem, self._sites)
+        return Present(
+            problem=problem,
+            placement=placement,
+            plan=self._plan(line.get("plan")),
+            strategy=str(self._folder.read_status().get("strategy", "atsoo")),
+            text=f"{_title(line)}: {line.get('reason', '')}" if "cause" in line else "",
+        )
+
+    def _plan(self, name: object) -> Plan | None:
+        """The plan behind a change, where one was kept."""
+        if not isinstance(name, str) or not name.removesuffix(".json").isdecimal():
+            return None
+        if name not in self._plans:
+            with suppress(ThalwegError, OSError):
+                self._plans[name] = load_plan(self._folder.plans / name)
+        return self._plans.get(name)
+
+    def _rates(self) -> dict[tuple[str, str], float] | None:
+        """Events/s by source and site as last measured; None where that is not known."""
+        told = [line.get("rates") for line in self._lines() if line["kind"] == "frame"]
+        # Of a run that has ended, those of its last rows: at none at all nothing can be asked.
+        return self._flat(next((r for r in reversed(told) if r and _total(r) > 0), None))
+
+    def _flat(self, nested: object) -> dict[tuple[str, str], float] | None:
+        """Rates of a line by source and site; None where it has none."""
+        if not isinstance(nested, dict) or not nested:
+            return None
+        found = {(s, site): rate for s, by in nested.items() for site, rate in by.items()}
+        return {pair: max(0.0, found.get(pair, 0.0)) for pair in self._plain.birth_rates}
+
+    # Over time
+
+    def _lines(self) -> list[Plain]:
+        """The timeline; read anew at most once a second."""
+        now_s = time.monotonic()
+        if now_s - self._known[0] > _FRESH_S:
+            self._known = (now_s, list(read_timeline(self._folder.path)))
+        return self._known[1]
+
+    def _changes(self) -> list[Plain]:
+        return [line for line in self._lines() if line["kind"] == "cuts"]
+
+    def history(self) -> Plain:
+        """All that the timeline holds; of very many frames every n-th."""
+        frames, placements, marks = [], {}, []
+        before: Plain | None = None
+        identity = ""
+        lines = self._lines()
+        step = -(-sum(line["kind"] == "frame" for line in lines) // _MOST_FRAMES)
+        number = 0
+        for line in lines:
+            if line["kind"] == "frame":
+                number += 1
+                if number % step == 0 or number == 1:
+                    frames.append(self._frame(line, identity))
+                continue
+            if line["kind"] == "cuts":
+                identity = _identity(line)
+                placements[identity] = self._placement(line, before)
+                before = line
+            if not line.get("again"):
+                marks.append(_mark(line))
+        return {"frames": frames, "placements": placements, "marks": marks}
+
+    def updates(self, after_s: float) -> Iterator[Update | None]:
+        """Lines as they are written, and the end of the run."""
+        yield Update(kind="state", data={"live": True, "text": self._state()})
+        file, offset, state = self._folder.path / NEW, 0, self._state()
+        before: Plain | None = None
+        while True:
+            live = self.is_live
+            size = file.stat().st_size if file.exists() else 0
+            if size < offset:
+                offset = 0  # The file is full, and a new one was begun.
+            with suppress(FileNotFoundError), file.open("rb") as opened:
+                opened.seek(offset)
+                text = opened.read()
+            whole = text[: text.rfind(b"\n") + 1] if size else b""
+            offset += len(whole)
+            for line in read_lines(whole):
+                if line["kind"] == "cuts":
+                    found, before = self._placement(line, before), line
+                    if line["at_s"] > after_s:
+                        yield Update(kind="placement", data=found)
+                if line["at_s"] <= after_s:
+                    continue
+                if line["kind"] == "frame":
+                    identity = "" if before is None else _identity(before)
+                    yield Update(kind="frame", data=self._frame(line, identity))
+                elif not line.get("again"):
+                    yield Update(kind="mark", data=_mark(line))
+            if state != self._state():
+                state = self._state()
+                yield Update(kind="state", data={"live": live, "text": state})
+            if not live:
+                yield Update(kind="state", data={"live": False, "text": self._state()})
+                return
+            yield None
+
+    def _state(self) -> str:
+        """How the run says that it is doing."""
+        with suppress(InvalidInput):
+            told = self._folder.read_status()
+            error = told.get("error")
+            note = f": {error}" if error else ""
+            return f"{told.get('state', 'starting')}{note}"
+        return "starting"
+
+    def _placement(self, line: Plain, before: Plain | None) -> Plain:
+        picture, old = self._picture(line), None if before is None else self._picture(before)
+        return picture.describe(
+            _identity(line),
+            at_s=line["at_s"],
+            strategy=str(self._folder.read_status().get("strategy", "")),
+            text=f"{_title(line)}: {line.get('reason', '')}",
+            before=old,
+        )
+
+    def _picture(self, line: Plain) -> Picture:
+        """Cuts as drawn, at the rates at which they were chosen."""
+        identity = _identity(line)
+        if identity not in self._pictures:
+            self._pictures[identity] = self.picture(
+                self._present_of(line, self._flat(line.get("rates")))
+            )
+        return self._pictures[identity]
+
+    @cached_property
+    def _ways(self) -> dict[str, list[int]]:
+        """The links from each fog to the cloud."""
+        net = self._network
+        cloud = net.site_index[self._sites.cloud]
+        return {f: net.wan.route(net.site_index[f], cloud).tolist() for f in self._sites.fogs}
+
+    def _frame(self, line: Plain, identity: str) -> Plain:
+        """A look as a page draws it: measured where that is known, by the formulas elsewhere."""
+        figures = line.get("figures") or {}
+        loads: dict[int, float] = {}
+        lags: dict[str, float] = {}
+        for site, told in (line.get("links") or {}).items():
+            for link in self._ways.get(site, []):
+                loads[link] = loads.get(link, 0.0) + float(told["bps"])
+            lags[site] = told.get("lag_s")
+        picture = self._drawn
+        links = picture.gather_links(sorted(loads.items()))
+        for site, lag_s in lags.items():
+            for link in self._ways.get(site, [])[:1]:
+                start, end = self._network.wan.link_ends(link)
+                ends = f"{self.grouping.name_of(start)}>{self.grouping.name_of(end)}"
+                if ends in links:
+                    links[ends]["lag_s"] = lag_s
+        gauges: dict[str, Any] = {name: plain_number(figures.get(name)) for name in GAUGES}
+        for name in ("events_in_per_s", "events_out_per_s"):
+            gauges[name] = line.get(name)
+        return {
+            "at_s": line["at_s"],
+            "placement": identity,
+            "gauges": gauges,
+            "sites": line.get("sites") or {},
+            "links": links,
+        }
+
+    @cached_property
+    def _drawn(self) -> Picture:
+        return self.picture(self.present())
+
+    # What if, for real
+
+    def why_not(self, answer: Answer) -> str:
+        """Why an answer cannot be applied; empty where it can."""
+        if not self.is_live:
+            return "the run has ended: `thalweg run` with the same folder goes on with it"
+        try:
+            wanted = self._wanted(answer)
+        except InvalidInput as error:
+            return "; ".join(str(defect) for defect in error.defects)
+        now = as_cuts(self._changes()[-1]["cuts"]) if self._changes() else {}
+        same = all(set(now.get(site, ())) == set(cut) for site, cut in wanted.items())
+        return "this is what runs already" if same else ""
+
+    def _wanted(self, answer: Answer) -> Cuts:
+        """The cuts of an answer; sites that were said to be gone keep what they have."""
+        cuts = cuts_of(answer.plan.placement, answer.problem, self._sites)
+        return {site: cut for site, cut in cuts.items() if site not in answer.down}
+
+    def apply(self, answer: str) -> str:
+        """Move the run to what a what-if has found; returns when it runs."""
+        found = self.answer(answer)
+        why_not = self.why_not(found)
+        if why_not:
+            raise Refused(why_not)
+        return self._request(Request(kind=MOVE, cuts=self._wanted(found)))
+
+    def rollback(self) -> str:
+        """Back to the cuts before the last change; returns when they run."""
+        if not self.is_live:
+            raise Refused("the run has ended: `thalweg rollback` says what its next start does")
+        return self._request(Request(kind=ROLLBACK))
+
+    def _request(self, request: Request) -> str:
+        leave(self._folder, request)
+        told = await_answer(self._folder, request, _PATIENCE_S, goes_on=self._folder.is_held)
+        if told is None:
+            raise Refused("the run has not answered; `thalweg status` says how it is doing")
+        done, text = told
+        if not done:
+            raise Refused(text)
+        return text
+
+    def _load(self, now: Present, name: str, site: str) -> Facts:
+        """What was last measured of an operator, before what the formulas say."""
+        facts = super()._load(now, name, site)
+        frames = [line for line in self._lines() if line["kind"] == "frame"]
+        flow = frames and (frames[-1].get("operators") or {}).get(site, {}).get(name)
+        if not flow:
+            return facts
+        measured = [["measured rows in", f"{flow[0]:g}/s"], ["measured rows out", f"{flow[1]:g}/s"]]
+        return measured + [[f"planned {label}", text] for label, text in facts]
+
+
+def _total(nested: dict[str, dict[str, float]]) -> float:
+    return sum(rate for by in nested.values() for rate in by.values())
+
+
+def _identity(line: Plain) -> str:
+    return f"p{line['at_s']:.3f}"
+
+
+def _title(line: Plain) -> str:
+    return _STATES.get(str(line.get("cause")), str(line.get("cause", "")))
+
+
+def _mark(line: Plain) -> Plain:
+    """A change or something that died, on the axis of time."""
+    if line["kind"] == "mark":
+        told = {"kind": line["mark"], "title": line["title"], "text": line.get("text", "")}
+        return {"at_s": line["at_s"], **told, "placement": None}
+    kind = "change" if line.get("cause") == "resume" else str(line.get("cause"))
+    reason = str(line.get("reason", ""))
+    title = _title(line) if kind in ("first", "change") else f"{_title(line)}: {reason}"
+    cuts = "; ".join(f"{s}: {', '.join(cut) or 'nothing'}" for s, cut in line["cuts"].items())
+    return {
+        "at_s": line["at_s"],
+        "kind": kind,
+        "title": title,
+        "text": f"{reason}. Now {cuts}",
+        "placement": _identity(line),
+    }

@@ -1,0 +1,168 @@
+"""A run on the page: its history, its updates, what is applied; the sites are played."""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from thalweg.errors import InvalidInput
+from thalweg.spark.deployment.timeline import NEW, OLD, Timeline, read_timeline
+from thalweg.web.question import Question
+from thalweg.web.subject import Refused, UnknownName
+from thalweg.web.subjects.run import RunSubject
+from web.played_run import SITES, SURGE_PER_S, PlayedRun
+
+PATIENCE_S = 60.0
+
+
+def wait_for(condition, what: str):
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+    return found
+
+
+def kinds(subject: RunSubject) -> list[str]:
+    return [mark["kind"] for mark in subject.history()["marks"]]
+
+
+def test_a_surge_an_adaptation_a_death_and_what_was_applied_are_on_the_axis(tmp_path: Path):
+    folder = tmp_path / "run"
+    with PlayedRun(folder) as run:
+        subject = RunSubject(folder)
+        assert subject.is_live
+        wait_for(lambda: subject.history()["frames"], "the first frame")
+        run.rate_per_s = SURGE_PER_S
+        wait_for(lambda: "adapt" in kinds(subject), "an adaptation")
+        run.sites.kill("fog-1")
+        wait_for(lambda: "restart" in kinds(subject), "a restart")
+        history = subject.history()
+        assert kinds(subject)[0] == "first"
+        assert kinds(subject).index("failure") < kinds(subject).index("restart")
+        calm, busy = history["frames"][1], history["frames"][-1]
+        assert busy["gauges"]["events_in_per_s"] > 3 * (calm["gauges"]["events_in_per_s"] or 1)
+        assert set(busy["sites"]) == set(SITES)
+        assert busy["sites"]["fog-0"]["memory_bytes"] > 1e6
+        assert busy["links"]["fog-0>cloud"]["bps"] > 0
+        adapted = next(m for m in history["marks"] if m["kind"] == "adapt")
+        placement = history["placements"][adapted["placement"]]
+        assert placement["changed"]
+        assert "uplink" in adapted["title"]
+        json.dumps(history, allow_nan=False)
+    assert not subject.is_live
+    assert RunSubject(folder).history()["marks"][0]["kind"] == "first"
+
+
+def test_updates_tell_the_same_as_the_history_and_end_with_the_run(tmp_path: Path):
+    folder = tmp_path / "run"
+    with PlayedRun(folder) as run:
+        subject = RunSubject(folder)
+        wait_for(lambda: len(subject.history()["frames"]) > 3, "frames")
+        updates = subject.updates(0.0)
+        seen = [u for u in islice(updates, 12) if u is not None]
+        assert seen[0].kind == "state"
+        assert seen[0].data["live"]
+        assert {"placement", "frame", "mark"} <= {u.kind for u in seen}
+        late = subject.updates(time.time() + 3600)
+        assert [u.kind for u in islice(late, 2) if u is not None] == ["state"]
+        run.deployment.stop()
+    last = [u for u in updates if u is not None]
+    assert last[-1].kind == "state"
+    assert not last[-1].data["live"]
+    told = {u.data["at_s"] for u in [*seen, *last] if u.kind == "frame"}
+    assert {frame["at_s"] for frame in RunSubject(folder).history()["frames"]} == told
+
+
+def test_an_answer_is_applied_to_the_run_once_confirmed_and_rolled_back(tmp_path: Path):
+    folder = tmp_path / "run"
+    with PlayedRun(folder, adapt=None) as run:
+        subject = RunSubject(folder)
+        wait_for(lambda: subject.history()["frames"], "the first frame")
+        before = dict(run.sites.cuts)
+        rates = {("rides", fog): 1_000.0 for fog in SITES[:3]}
+        told = subject.ask(Question(rates=rates))
+        assert told["applicable"], told["why_not"]
+        assert told["moves"]
+        assert dict(run.sites.cuts) == before
+        assert subject.apply(told["id"]).startswith("moved to")
+        after = dict(run.sites.cuts)
+        assert after != before
+        wait_for(lambda: "move" in kinds(subject), "the mark of the move")
+        with pytest.raises(Refused, match="runs already"):
+            subject.apply(told["id"])
+        with pytest.raises(UnknownName):
+            subject.apply("w999")
+        assert subject.rollback().startswith("rolled back")
+        assert dict(run.sites.cuts) == before
+        with pytest.raises(Refused, match="no earlier cuts"):
+            subject.rollback()
+        everywhere = subject.ask(Question(strategy="aels"))
+        assert everywhere["applicable"] or everywhere["why_not"]
+    with pytest.raises(Refused, match="has ended"):
+        subject.rollback()
+    assert "has ended" in subject.ask(Question(rates=rates))["why_not"]
+
+
+def test_a_site_that_is_said_to_be_gone_keeps_what_it_has(tmp_path: Path):
+    folder = tmp_path / "run"
+    with PlayedRun(folder, adapt=None) as run:
+        subject = RunSubject(folder)
+        wait_for(lambda: subject.history()["frames"], "the first frame")
+        kept = run.sites.cuts["fog-1"]
+        rates = {("rides", fog): 1_000.0 for fog in ("fog-0", "fog-2")}
+        told = subject.ask(Question(rates=rates, down=("fog-1",)))
+        assert told["applicable"], told["why_not"]
+        subject.apply(told["id"])
+        assert run.sites.cuts["fog-1"] == kept
+
+
+def test_reasons_are_of_the_placement_asked_for_and_hold_what_was_measured(tmp_path: Path):
+    folder = tmp_path / "run"
+    with PlayedRun(folder, adapt=None):
+        subject = RunSubject(folder)
+        wait_for(
+            lambda: any(line.get("operators") for line in read_timeline(folder)), "measurements"
+        )
+        (identity,) = subject.history()["placements"]
+        told = subject.why(operator="parse", site="fog-0", link="", placement=identity)
+        assert any("first deployment" in line for line in told["why"])
+        assert any(label == "measured rows in" for label, _ in told["facts"])
+        with pytest.raises(UnknownName):
+            subject.why(operator="parse", site="fog-0", link="", placement="p0.000")
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path):
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(InvalidInput, match="timeline"):
+        RunSubject(tmp_path)
+
+
+def test_a_timeline_takes_turns_and_each_file_can_be_read_alone(tmp_path: Path):
+    timeline = Timeline(tmp_path, most_bytes=2_000)
+    timeline.write_cuts(1.0, "first", "first deployment", {"fog-0": ("parse",)})
+    for second in range(200):
+        timeline.write_mark(float(second + 2), "change", f"mark {second}")
+    assert (tmp_path / OLD).stat().st_size <= 2_200
+    assert (tmp_path / NEW).stat().st_size <= 2_200
+    lines = list(read_timeline(tmp_path))
+    assert [line["title"] for line in lines if line["kind"] == "mark"][-1] == "mark 199"
+    for name in (OLD, NEW):
+        first = json.loads((tmp_path / name).read_text().splitlines()[0])
+        assert first["kind"] == "cuts"
+        assert first["again"]
+
+
+def test_a_line_that_a_crash_has_cut_off_is_left_behind(tmp_path: Path):
+    timeline = Timeline(tmp_path)
+    timeline.write_mark(1.0, "change", "one")
+    with (tmp_path / NEW).open("a") as file:
+        file.write('{"kind":"mark","at_s":2.0,"ti')
+    Timeline(tmp_path).write_mark(3.0, "change", "three")
+    assert [line["title"] for line in read_timeline(tmp_path)] == ["one", "three"]
