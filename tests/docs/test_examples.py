@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [path for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))) if path.exists()]
 
 RUNNABLE = {"python", "console", "bash"}
-SHOWN = {"ini", "json", "text", "toml", "yaml"}
+SHOWN = {"ini", "json", "math", "text", "toml", "yaml"}
 
 # They change the machine or take minutes.
 FOREIGN_COMMAND = re.compile(r"(?:^|[;&|(]\s*)(make|pip|git|uv|uvx|apt-get|sudo|pre-commit)\b")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -129,3 +130,29 @@ def test_brokers_whose_areas_overlap_are_named() -> None:
     wider = replace(network, site_area_m=area)
     with pytest.raises(InvalidInput, match="broker-2-0 and broker-2-1, which overlap"):
         Brokers.of(wider)
+
+
+@given(st.integers(0, 20))
+def test_brokers_hang_from_their_cloud_whatever_the_links_are_told_from(root: int) -> None:
+    network = broker_tree()
+    wanted = Brokers.of(network)
+    wan = network.wan
+    # The same links, told from another root: walk up from it and turn every link around.
+    parent, latency, bandwidth = wan.parent.copy(), wan.latency.copy(), wan.bandwidth.copy()
+    available = wan.available.copy()
+    way = [root]
+    while wan.parent[way[-1]] >= 0:
+        way.append(int(wan.parent[way[-1]]))
+    for below, above in pairwise(way):
+        parent[above] = below
+        latency[above], bandwidth[above] = wan.latency[below], wan.bandwidth[below]
+        available[above] = wan.available[below][::-1]
+    parent[root], latency[root] = -1, wan.latency[way[-1]]
+    bandwidth[root], available[root] = wan.bandwidth[way[-1]], wan.available[way[-1]]
+    turned = replace(wan, parent=parent, latency=latency, bandwidth=bandwidth, available=available)
+    found = Brokers.of(replace(network, wan=turned))
+    assert found.names == wanted.names
+    assert found.parent.tolist() == wanted.parent.tolist()
+    assert found.link_delay_s[1:].tolist() == wanted.link_delay_s[1:].tolist()
+    assert found.link_bandwidth_bps[1:].tolist() == wanted.link_bandwidth_bps[1:].tolist()
+    assert found.leaves.tolist() == wanted.leaves.tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from thalweg.migration.leaves import LeafIndex
 from thalweg.model import Network, TreeWan
 from thalweg.model.figures import freeze, sum_at
 from thalweg.model.graph import Floats, Index
+from thalweg.model.network import Tier
+from thalweg.model.tree import tree_depth
 
 _SMALL = 2_048
 """Brokers whose delays to each other are all kept."""
@@ -55,10 +58,11 @@ class Brokers:
         wan, areas = network.wan, network.site_area_m
         if not isinstance(wan, TreeWan) or areas is None:
             raise InvalidInput(_not_a_tree(network))
-        order = np.argsort(wan.depth, kind="stable")
+        parent, link = _hang(wan.parent, _find_root(network))
+        order = np.argsort(tree_depth(parent), kind="stable")
         number = np.empty(order.size, dtype=np.int32)
         number[order] = np.arange(order.size, dtype=np.int32)
-        above = wan.parent[order]
+        above = parent[order]
         count = network.site_count
         capacity = sum_at(network.node_site, network.node_cpu_available_ips, count)
         speed = np.zeros(count)
@@ -66,8 +70,8 @@ class Brokers:
         brokers = cls(
             names=tuple(network.site_names[site] for site in order),
             parent=np.where(above < 0, -1, number[above]).astype(np.int32),
-            link_delay_s=wan.latency[order],
-            link_bandwidth_bps=wan.bandwidth[order],
+            link_delay_s=wan.latency[link[order]],
+            link_bandwidth_bps=wan.bandwidth[link[order]],
             capacity_ips=capacity[order],
             speed_ips=speed[order],
             area_m=areas[order],
@@ -188,6 +192,36 @@ class Brokers:
             high = np.fmax(whole[above, 2:], whole[broker, 2:])
             whole[above] = np.concatenate([low, high])
         return whole
+
+
+def _find_root(network: Network) -> int:
+    """The site above all others: the only one without a parent, else the only cloud.
+
+    Where neither says it, the one that the network's tree of links begins with.
+    """
+    named = network.site_parent >= 0
+    highest = np.flatnonzero(~named)
+    if named.any() and highest.size == 1:
+        return int(highest[0])
+    clouds = np.flatnonzero(network.site_tier == Tier.CLOUD)
+    if clouds.size == 1:
+        return int(clouds[0])
+    return int(np.flatnonzero(cast(TreeWan, network.wan).parent < 0)[0])
+
+
+def _hang(parent: Index, root: int) -> tuple[Index, Index]:
+    """The same tree with another root, and for each site the link to the one above.
+
+    A link is named by the site that it was stored with; the root's is that of the old root, which
+    has none.
+    """
+    turned, link = parent.copy(), np.arange(parent.size, dtype=np.int32)
+    old = int(np.flatnonzero(parent < 0)[0])
+    site, below = root, -1
+    while site >= 0:
+        turned[site], link[site] = below, old if below < 0 else below
+        site, below = int(parent[site]), site
+    return turned, link
 
 
 def _not_a_tree(network: Network) -> Iterator[Defect]:

@@ -76,7 +76,7 @@ class Estimate:
     worst_latency_s: float
     path_count: float
     response_time_s: float
-    """Slowest way from a device to a sink, windows included."""
+    """Slowest way from a device to a sink; the time until a window is full is left out."""
     uplink_bps: float
     """What all sites send up to the clouds."""
     usage: float

@@ -34,7 +34,7 @@ class TreeWan:
         within = bool(((self.parent >= -1) & (self.parent < n)).all())
         defects.require(within, "parent", "an unknown site", "the index of a site, or −1")
         defects.raise_if_any()
-        depth = _tree_depth(self.parent)
+        depth = tree_depth(self.parent)
         defects.require(
             bool((depth >= 0).all()) and int((self.parent < 0).sum()) == 1,
             "parent",
@@ -145,7 +145,8 @@ class TreeWan:
         return replace(self, available=less(self.available, links, bps))
 
 
-def _tree_depth(parent: Index) -> Index:
+def tree_depth(parent: Index) -> Index:
+    """How many links each site is below the root, whose parent is −1."""
     depth = np.where(parent < 0, 0, -1).astype(np.int32)
     for level in range(len(parent)):
         below = (depth < 0) & (depth[parent] == level) & (parent >= 0)
