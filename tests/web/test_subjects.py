@@ -79,7 +79,7 @@ def test_reasons_are_those_of_the_plan(taxi, subject):
     told = subject.why(operator="busy-zones", site="cloud", link="", placement="")
     assert told["title"] == "busy-zones at cloud"
     assert "the only node in cloud" in "\n".join(told["why"])
-    assert ["kind", "transform"] in told["facts"]
+    assert ["instances", "1"] in told["facts"]
     link = subject.why(operator="", site="", link="hub-west>cloud", placement="")
     assert any(line.startswith("rides → parse") for line in link["why"])
     site = subject.why(operator="", site="cloud", link="", placement="")

@@ -237,6 +237,7 @@ class Deployment:
             adapter=None if prepared.wishes.adapt is None else prepared.adapter,
             budget=self._budget or RestartBudget(),
             timeline=Timeline(self.folder.path),
+            planned_rates=None if prepared.wishes.rates is None else dict(prepared.wishes.rates),
             cores=count_cores({s.name: s.master for s in prepared.site_specs}, os.cpu_count() or 1),
             about=self._about(),
         )

@@ -69,6 +69,8 @@ class RunParts:
     """Without one, nothing is kept of how the run was doing."""
     cores: Mapping[str, int] = field(default_factory=dict)
     """Of the sites on this machine."""
+    planned_rates: Rates | None = None
+    """What is planned with as long as nothing was measured."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """What every status says of the run: its pipeline, its network, …"""
     clock: Callable[[], float] = time.monotonic
@@ -299,7 +301,7 @@ class DeploymentLoop:
 
     def _keep_time(self, at_s: float, cause: str, reason: str, plan: str | None) -> None:
         if self._parts.timeline is not None:
-            rates = self._parts.tally.rates()
+            rates = self._parts.tally.rates() or self._parts.planned_rates
             self._parts.timeline.write_cuts(at_s, cause, reason, self.cuts, plan=plan, rates=rates)
 
     def _mark(self, at_s: float, mark: str, title: str, text: str) -> None:

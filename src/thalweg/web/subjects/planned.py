@@ -16,7 +16,7 @@ from thalweg.units import BANDWIDTH, CPU_SPEED, DURATION, EVENT_RATE, SIZE
 from thalweg.web.grouping import Grouping
 from thalweg.web.picture import Picture, sites_in_use
 from thalweg.web.question import Answer, Question, answer_question, compare_gauges
-from thalweg.web.scene import describe_scene, operator_facts, show, site_facts
+from thalweg.web.scene import describe_links, describe_scene, show
 from thalweg.web.subject import Plain, Subject, UnknownName
 
 _KEPT_ANSWERS = 20
@@ -87,9 +87,9 @@ class PlannedSubject(Subject):
             lines += now.plan.explain(name).splitlines()
         if now.text:
             lines.append(now.text)
-        facts = operator_facts(app.operator(name))
+        # What is declared of it stands in the scene.
         where = f"{name} at {site}" if site else name
-        return {"title": where, "why": lines, "facts": facts + self._load(now, name, site)}
+        return {"title": where, "why": lines, "facts": self._load(now, name, site)}
 
     def _load(self, now: Present, name: str, site: str) -> Facts:
         """What the formulas say of an operator's instances at a site."""
@@ -125,14 +125,14 @@ class PlannedSubject(Subject):
             for v in picture.plan.violations
             if v.place.partition("/")[0] == name or v.place.startswith(f"{name} →")
         ][:10]
-        return {"title": name, "why": lines, "facts": site_facts(self.grouping, name) + shares}
+        return {"title": name, "why": lines, "facts": shares}
 
     def _why_link(self, now: Present, link: str) -> Plain:
         a, _, b = link.partition(">")
         one, other = self._members(a), self._members(b)
         picture, net = self.picture(now), now.problem.network
         facts: Facts = []
-        if one.size == other.size == 1:
+        if one.size == other.size == 1 and frozenset((a, b)) not in self._scene_links:
             facts += _way_facts(net, a, b)
         told = picture.links().get(f"{a}>{b}")
         if told:
@@ -144,6 +144,11 @@ class PlannedSubject(Subject):
             if (flow["a"], flow["b"]) == (a, b)
         ]
         return {"title": f"{a} → {b}", "why": lines or ["nothing is planned there"], "facts": facts}
+
+    @cached_property
+    def _scene_links(self) -> set[frozenset[str]]:
+        """The links whose figures stand in the scene."""
+        return {frozenset((link["a"], link["b"])) for link in describe_links(self.grouping)}
 
     def _members(self, name: str) -> np.ndarray:
         try:

@@ -89,7 +89,7 @@ class RunSubject(PlannedSubject):
             placement=placement,
             plan=self._plan(line.get("plan")),
             strategy=str(self._folder.read_status().get("strategy", "atsoo")),
-            text=f"{_title(line)}: {line.get('reason', '')}" if "cause" in line else "",
+            text=_text(line) if "cause" in line else "",
         )
 
     def _plan(self, name: object) -> Plan | None:
@@ -198,7 +198,7 @@ class RunSubject(PlannedSubject):
             _identity(line),
             at_s=line["at_s"],
             strategy=str(self._folder.read_status().get("strategy", "")),
-            text=f"{_title(line)}: {line.get('reason', '')}",
+            text=_text(line),
             before=old,
         )
 
@@ -316,6 +316,12 @@ def _title(line: Plain) -> str:
     return _STATES.get(str(line.get("cause")), str(line.get("cause", "")))
 
 
+def _text(line: Plain) -> str:
+    """What happened and why, said once."""
+    title, reason = _title(line), str(line.get("reason", ""))
+    return reason if reason.startswith(title) else f"{title}: {reason}"
+
+
 def _mark(line: Plain) -> Plain:
     """A change or something that died, on the axis of time."""
     if line["kind"] == "mark":
@@ -323,7 +329,7 @@ def _mark(line: Plain) -> Plain:
         return {"at_s": line["at_s"], **told, "placement": None}
     kind = "change" if line.get("cause") == "resume" else str(line.get("cause"))
     reason = str(line.get("reason", ""))
-    title = _title(line) if kind in ("first", "change") else f"{_title(line)}: {reason}"
+    title = _title(line) if kind in ("first", "change") else _text(line)
     cuts = "; ".join(f"{s}: {', '.join(cut) or 'nothing'}" for s, cut in line["cuts"].items())
     return {
         "at_s": line["at_s"],
