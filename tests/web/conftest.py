@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-from web.chromium import find_chromium
+from tools.chromium import find_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -1,4 +1,4 @@
-"""A Chromium for the tests: the machine's, or one that is installed now; which one is said."""
+"""A Chromium for tests, benchmarks and figures: the machine's, or one installed now."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _install() -> str:
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         return "no Chromium, and apt-get needs root. Hint: apt-get install chromium"
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    print("installing Chromium for the browser tests …", file=sys.stderr)
+    print("installing Chromium …", file=sys.stderr)
     for words in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
         done = subprocess.run(
             ["apt-get", *words],
