@@ -23,7 +23,7 @@ class Grouping:
     >>> Grouping.of(fog_cloud(3)).names
     ('fog-0', 'fog-1', 'fog-2', 'cloud')
     >>> Grouping.of(fog_cloud(400), in_use=[7]).names
-    ('399 fog sites', 'cloud', 'fog-7')
+    ('399 fog sites', 'fog-7', 'cloud')
     """
 
     network: Network

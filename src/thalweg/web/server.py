@@ -59,6 +59,8 @@ class PageServer:
 
     def start(self) -> Self:
         """Serve from now on; returns when requests are answered."""
+        if self._thread is not None:
+            return self
         try:
             import uvicorn
 
