@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from thalweg.errors import Defects, InvalidInput
+from thalweg.model.table import format_table
 from thalweg.plotting import COLOURS, require_plotting
 from thalweg.strategy import find_strategy, require_options
 
@@ -84,6 +85,9 @@ class Comparison:
         """What was compared."""
         first = self.plans[0]
         return f"{first.application} on {first.network}: {len(self.plans)} strategies"
+
+    def __str__(self) -> str:
+        return f"{self.headline}\n{format_table(*self.table())}"
 
     def draw(self) -> Figure:
         """Aggregate latency and resolution time of every strategy; hatched: not feasible."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -133,6 +135,36 @@ def test_signals_end_a_run_in_order(thalweg: Any, city: Path, number: int) -> No
     assert signal.getsignal(number) is before
 
 
+def wait_for_page(folder: RunFolder) -> str:
+    """Where the page of a run is, once it is there."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if address := folder.read_page():
+            return address
+        time.sleep(0.02)
+    return "nowhere"
+
+
+def read_subjects(address: str) -> list[Any]:
+    """What a run's page says that there is, to one who knows its address."""
+    place, _, token = address.partition("/#token=")
+    asked = Request(f"{place}/api/subjects", headers={"Authorization": f"Bearer {token}"})  # noqa: S310
+    with urlopen(asked, timeout=30) as answer:  # noqa: S310
+        return list(json.load(answer)["subjects"])
+
+
+def test_a_port_that_is_taken_is_told_before_anything_starts(thalweg: Any, city: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        shown = thalweg(*RUN, "--port", port, "--for", "1 s")
+        assert shown.code == 2
+        assert "a port that is free" in shown.err
+        assert not (city / "run").exists()
+        assert thalweg(*RUN, "--port", port, "--no-page", "--for", "100 ms").code == 0
+
+
 def test_stop_and_status_of_a_live_run(thalweg: Any, city: Path) -> None:
     from thalweg.cli.status import describe_run
     from thalweg.cli.stop import stop
@@ -140,12 +172,19 @@ def test_stop_and_status_of_a_live_run(thalweg: Any, city: Path) -> None:
     def look_and_stop() -> str:
         folder = RunFolder("run")
         told = describe_run(folder.read_status(), 0.0, is_alive=folder.is_held())
+        pages.append(read_subjects(wait_for_page(folder)))
         stop(Path("run"), "1 min")
         return told
 
+    pages: list[Any] = []
     with meanwhile(look_and_stop) as results:
-        assert thalweg(*RUN).code == 0
+        shown = thalweg(*RUN)
+    assert shown.code == 0
     (told,) = results
+    ((subject,),) = pages
+    assert (subject["kind"], subject["live"]) == ("run", True)
+    assert "page: http://127.0.0.1:" in shown.err
+    assert RunFolder("run").read_page() is None
     assert "running, last look 0 s ago" in told
     assert not RunFolder("run").is_held()
     nothing = thalweg("stop", "run")

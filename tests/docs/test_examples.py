@@ -35,7 +35,7 @@ FOREIGN_COMMAND = re.compile(r"(?:^|[;&|(]\s*)(make|pip|git|uv|uvx|apt-get|sudo|
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<language>[\w-]*)(?P<rest>[^`]*)$")
 COMMENT = re.compile(r"^\s*<!-- (not-tested|exits-with): *(.*?) *-->\s*$")
 TITLE = re.compile(r'title="([\w-]+(?:\.[\w-]+)*)"')
-COMMAND_TIMEOUT_S = 120
+COMMAND_TIMEOUT_S = 300
 
 
 @dataclass(frozen=True, kw_only=True)

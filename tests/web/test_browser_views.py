@@ -162,7 +162,7 @@ def test_sites_with_places_are_put_on_a_map(open_page, shoot):
     with PageServer([PlanSubject(app, net, tw.plan(app, net))]) as server:
         page = open_page(server.address)
         page.wait_for_selector('[data-site="fog-3"]')
-        page.click('[data-layout="map"]')
+        page.click('#layout input[value="map"] + span')
         page.wait_for_timeout(300)
         boxes = [page.locator(f'[data-site="fog-{k}"]').bounding_box() for k in (0, 3)]
         assert boxes[0]["x"] < boxes[1]["x"]

@@ -86,9 +86,13 @@ def show_run(folder: Path, *, port: int, show: bool) -> Iterator[None]:
 
     with ExitStack() as page:
         try:
+            from thalweg.spark.deployment.folder import RunFolder
             from thalweg.web.subjects.run import RunSubject
 
-            page.enter_context(open_page_of([RunSubject(folder)], port=port, show=show))
+            opened = open_page_of([RunSubject(folder)], port=port, show=show)
+            run = RunFolder(folder)
+            run.write_page(page.enter_context(opened).address)
+            page.callback(run.write_page, None)
         except ThalwegError as error:
             say(f"no page: {error}")
         yield

@@ -28,6 +28,8 @@ def status(
         return
     typer.echo(describe_run(told, silent_s, is_alive=is_alive))
     _print_sites(told)
+    if is_alive and (address := found.read_page()):
+        typer.echo(f"page: {address}")
     if told.get("last_decision"):
         typer.echo(f"last decision: {told['last_decision'].get('reason', '')}")
 

@@ -131,16 +131,38 @@ class Picture:
                 "a": names[a],
                 "b": names[b],
                 "bps": plain_number(bps),
+                "load": self._load_between(names[a], names[b]),
             }
             for (stream, a, b), bps in largest
         ]
 
-    def links(self) -> dict[str, Plain]:
-        """Bits/s and load of every directed link in use, between what is shown."""
+    def _load_between(self, a: str, b: str) -> float | str | None:
+        """The load of the fullest link on the way; None where several sites are an end of it."""
+        one, other = self.grouping.members(a), self.grouping.members(b)
+        if one.size != 1 or other.size != 1:
+            return None
+        way = self.problem.network.wan.route(int(one[0]), int(other[0])).tolist()
+        return plain_number(max((self._loads.get(link, 0.0) for link in way), default=0.0))
+
+    @cached_property
+    def _loads(self) -> dict[int, float]:
+        """The share of each directed link in use that is taken of what is free."""
+        links, bps = self._traffic
+        free = self.problem.network.wan.link_available_bps(links)
+        load = np.divide(bps, free, out=np.where(bps > 0, np.inf, 0.0), where=free > 0)
+        return dict(zip(links.tolist(), load.tolist(), strict=True))
+
+    @cached_property
+    def _traffic(self) -> tuple[np.ndarray, np.ndarray]:
+        """Every directed link in use, and bits/s on it."""
         net, deployment = self.problem.network, self.evaluation.deployment
         site = net.node_site[deployment.node]
         a, b = site[deployment.graph.source], site[deployment.graph.target]
-        links, loads = net.wan.link_loads(a, b, self.evaluation.rates.flow_bps)
+        return net.wan.link_loads(a, b, self.evaluation.rates.flow_bps)
+
+    def links(self) -> dict[str, Plain]:
+        """Bits/s and load of every directed link in use, between what is shown."""
+        links, loads = self._traffic
         return self.gather_links(zip(links.tolist(), loads.tolist(), strict=True))
 
     def gather_links(self, loads: Iterable[tuple[int, float]]) -> dict[str, Plain]:

@@ -31,7 +31,9 @@ def render_page(drives: Sequence[Drive], *, title: str = "city") -> str:
     distinct = len(set(names)) == len(names)
     defects.require(distinct, "drives", names, "approaches with different names")
     defects.raise_if_any()
-    script, style = _read("page.js"), _read("page.css")
+    # A module elsewhere, here a part of the one script that the page may run.
+    city = _read("city.js").replace("\nexport function ", "\nfunction ", 1)
+    script, style = city + _read("page.js"), _read("page.css") + _read("city.css")
     parts = {
         "policy": (
             f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
@@ -39,6 +41,7 @@ def render_page(drives: Sequence[Drive], *, title: str = "city") -> str:
         ),
         "title": escape(title),
         "style": style,
+        "city": _read("city.html"),
         "data": to_script({"title": title, **pack_city(drives)}),
         "script": script,
     }

@@ -233,6 +233,23 @@ class RunFolder:
                     found.append(json.loads(line))
         return [decision for decision in found if isinstance(decision, dict)]
 
+    def write_page(self, address: str | None) -> None:
+        """Say where the run's page is, to its owner alone; None: nowhere any more."""
+        # Whoever knows the token can command the run, as whoever can write in this folder.
+        self.control.mkdir(mode=0o700, exist_ok=True)
+        file = self.control / "page"
+        if address is None:
+            file.unlink(missing_ok=True)
+        else:
+            file.touch(mode=0o600)
+            file.write_text(address, encoding="ascii")
+
+    def read_page(self) -> str | None:
+        """Where the run's page is; None where there is none, or it is not for this reader."""
+        with suppress(OSError, UnicodeDecodeError):
+            return (self.control / "page").read_text(encoding="ascii")
+        return None
+
     # Plans and cuts
 
     def keep_plan(self, text: str) -> str:
