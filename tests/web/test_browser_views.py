@@ -65,7 +65,7 @@ def test_every_view_is_drawn_and_nothing_sticks_out(
         page.goto(at(served, SUBJECTS[kind], view))
         page.wait_for_selector(f'#panel[data-view="{view}"]')
         page.wait_for_selector(selector)
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(800)
         shoot(page, f"{kind}-{view}-{size}-{scheme}")
         wide = page.evaluate("() => document.documentElement.scrollWidth")
         assert wide <= width + 1, f"{kind} {view} is {wide} px wide"
@@ -143,7 +143,7 @@ def test_names_from_files_are_shown_and_never_run(tmp_path: Path, open_page):
 def test_sites_with_places_are_put_on_a_map(open_page, shoot):
     sites, links = [], []
     for k in range(4):
-        area = (1000.0 * k, 0.0, 1000.0 * k + 900.0, 800.0)
+        area = (1000.0 * k, 700.0 * (k % 2), 1000.0 * k + 900.0, 700.0 * (k % 2) + 600.0)
         nodes = (Node(name="server", cpu_ips=1e9, memory_bytes=1e9),)
         sites.append(Site(name=f"fog-{k}", tier="fog", parent="cloud", area_m=area, nodes=nodes))
         links.append(Link(a=f"fog-{k}", b="cloud", latency_s=0.01, bandwidth_bps=1e7))

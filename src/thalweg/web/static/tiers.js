@@ -162,12 +162,14 @@ export class Tiers {
     const ratio = Math.min(Math.max((north - south) / Math.max(east - west, 1), 0.45), wide < 560 ? 1.3 : 0.62);
     const tall = Math.round(Math.max(Math.min(wide * ratio, window.innerHeight * 0.66), 380)), rim = this.compact ? 24 : 10;
     this.field.style.height = `${tall}px`;
-    const spots = this.scene.sites.map((site, k) => {
+    // Without a position: along the upper rim, above all others.
+    const loose = this.scene.sites.filter((site) => !placed.includes(site)), top = loose.length ? 0.35 : 0;
+    const share = (value, from, to) => (to > from ? (value - from) / (to - from) : 0.5);
+    const spots = this.scene.sites.map((site) => {
       const { root } = this.cards.get(site.name), w = root.offsetWidth, h = root.offsetHeight;
-      // Without a position: along the upper rim.
-      const known = Number.isFinite(site.x) && Number.isFinite(site.y);
-      const x = known ? (site.x - west) / Math.max(east - west, 1e-9) : (k + 0.5) / this.scene.sites.length;
-      const y = known ? (north - site.y) / Math.max(north - south, 1e-9) : 0;
+      const number = loose.indexOf(site);
+      const x = number < 0 ? share(site.x, west, east) : (number + 0.5) / loose.length;
+      const y = number < 0 ? top + (1 - top) * (1 - share(site.y, south, north)) : 0;
       return { root, w, h, x: rim + w / 2 + x * (wide - w - 2 * rim), y: rim + h / 2 + y * (tall - h - 2 * rim) };
     });
     if (!this.compact) pushApart(spots, wide, tall, rim);
