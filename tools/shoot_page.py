@@ -2,8 +2,8 @@
 
     python tools/shoot_page.py [FOLDER]
 
-Writes `page-map.png`, `page-charts.png` and `page-what-if.png` into docs/assets, and, with a folder,
-leaves the run of the demo there.
+Writes `page-map.png`, `page-charts.png` and `page-what-if.png` into docs/assets; with a folder, the
+run of the demo is left there.
 """
 
 from __future__ import annotations

@@ -45,7 +45,8 @@ def test_a_surge_an_adaptation_and_a_death_are_seen(live, open_page, shoot):
     page.wait_for_selector('[data-mark="failure"]')
     page.wait_for_selector('[data-mark="restart"]')
     page.click('[data-tab="charts"]')
-    page.wait_for_selector('#panel[data-view="charts"] svg, #panel[data-view="charts"] canvas')
+    for chart in ("response-time", "uplink", "usage", "events", "cpu", "memory-used", "link-lag"):
+        page.wait_for_selector(f'[data-chart="{chart}"]', state="attached")
     page.wait_for_timeout(500)
     shoot(page, "run-charts")
 

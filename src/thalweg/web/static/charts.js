@@ -2,7 +2,7 @@
 
 import { Chart, COLOURS } from "./chart.js";
 import { el, set } from "./dom.js";
-import { bits, moment, number, percent, perSecond, plain, seconds } from "./format.js";
+import { bits, bytes, moment, number, percent, perSecond, plain, seconds } from "./format.js";
 import { symbolOf } from "./slider.js";
 
 const WINDOWS = [[0, "all so far"], [3600, "last hour"], [600, "last 10 min"], [120, "last 2 min"]];
@@ -51,6 +51,7 @@ export class ChartsView {
       },
       many("cpu", "CPU by site", percent, "sites", "cpu"),
       many("memory", "Memory by site", percent, "sites", "memory"),
+      many("memory-used", "Memory used by site", bytes, "sites", "memory_bytes"),
       many("link-load", "Load by link", percent, "links", "load"),
       many("link-lag", "Lag by link", seconds, "links", "lag_s"),
       many("site-lag", "Lag by site", seconds, "sites", "lag_s"),
