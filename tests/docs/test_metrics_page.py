@@ -146,3 +146,15 @@ def test_every_prometheus_name_on_any_page_is_known() -> None:
     text = (PAGE.parents[1] / "guides" / "monitoring.md").read_text(encoding="utf-8")
     told = set(re.findall(r"`(thalweg_[a-z_]+)`", text))
     assert told == known
+
+
+def test_the_timeline_section_names_every_field_of_a_frame(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    from thalweg.spark.deployment.timeline import Timeline, read_timeline
+
+    Timeline(tmp_path).write_frame(
+        1.0, seen={}, rates=None, rows_out=0, sites={}, measured=None, cores={}
+    )
+    (frame,) = read_timeline(tmp_path)
+    told = names_in("timeline.jsonl")
+    assert set(frame) - {"kind"} <= set(told)
