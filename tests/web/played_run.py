@@ -30,6 +30,7 @@ class PlayedSites:
         self.dead: set[str] = set()
         self.events: list[SiteEvent] = []
         self.restart_s = 0.3
+        self.move_s = 0.0
         self._batch = 0
 
     def kill(self, site: str) -> None:
@@ -37,6 +38,7 @@ class PlayedSites:
         self.events.append(SiteEvent(site=site, kind="died", detail="signal 9"))
 
     def go_to(self, cuts: Mapping[str, tuple[str, ...]]) -> Sequence[object]:
+        time.sleep(self.move_s)
         self.cuts.update({site: tuple(cut) for site, cut in cuts.items()})
         return ["moved"]
 

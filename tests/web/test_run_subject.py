@@ -123,6 +123,24 @@ def test_a_site_that_is_said_to_be_gone_keeps_what_it_has(tmp_path: Path):
         assert run.sites.cuts["fog-1"] == kept
 
 
+def test_a_long_change_is_seen_while_it_lasts(tmp_path: Path):
+    folder = tmp_path / "run"
+    with PlayedRun(folder) as run:
+        subject = RunSubject(folder)
+        wait_for(lambda: subject.history()["frames"], "the first frame")
+        run.sites.move_s = 3.0
+        run.rate_per_s = SURGE_PER_S
+        wait_for(lambda: "adapt" in kinds(subject), "an adaptation")
+        history = subject.history()
+    done_s = next(mark["at_s"] for mark in history["marks"] if mark["kind"] == "adapt")
+    # Between the last look before the change and its end the run goes on, and is seen to.
+    during = [f for f in history["frames"] if done_s - 2.8 < f["at_s"] < done_s]
+    assert len(during) >= 3
+    rates = [frame["gauges"]["events_in_per_s"] for frame in during]
+    assert rates[-1] >= rates[0] > 0
+    assert during[-1]["gauges"]["uplink_bps"] > 0
+
+
 def test_reasons_are_of_the_placement_asked_for_and_hold_what_was_measured(tmp_path: Path):
     folder = tmp_path / "run"
     with PlayedRun(folder, adapt=None):

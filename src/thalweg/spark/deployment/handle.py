@@ -248,6 +248,11 @@ class Deployment:
 
     def _live(self, loop: DeploymentLoop) -> None:
         feed = None if self._feed is None else self._feed(self._gateways())
+        ended = threading.Event()
+        glances = threading.Thread(
+            target=self._glance, args=(loop, ended), name="glances", daemon=True
+        )
+        glances.start()
         try:
             due = time.monotonic()
             while not (self._stopping.is_set() or loop.stopping):
@@ -260,8 +265,15 @@ class Deployment:
                 if feed is not None and feed.error is not None:
                     raise DeploymentFailed(f"the feed has ended: {feed.error}") from feed.error
         finally:
+            ended.set()
             if feed is not None:
                 feed.stop()
+            glances.join()
+
+    def _glance(self, loop: DeploymentLoop, ended: threading.Event) -> None:
+        """While cuts change, whoever looks in sees how the run is doing all the same."""
+        while not ended.wait(self.prepared.interval_s):
+            loop.glance(time.time())
 
     def _end(self, loop: DeploymentLoop | None) -> None:
         state = "ended" if self._error is None else "failed"

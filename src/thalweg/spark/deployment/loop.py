@@ -6,12 +6,14 @@ It has no thread of its own, and whoever runs it says what time it is.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from thalweg.adapt.observation import Observation
 from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.model import Plan
 from thalweg.spark.deployment.control import (
@@ -49,6 +51,10 @@ class Decides(Protocol):
 
     def hold(self, state: AdapterState, now_s: float, by: str) -> AdapterState:
         """Remember that cuts were set by hand."""
+        ...
+
+    def observe(self, now_s: float, cuts: Cuts, rates: Rates) -> Observation:
+        """What the cuts cost at these rates."""
         ...
 
 
@@ -89,6 +95,8 @@ class DeploymentLoop:
         self._seen: dict[str, object] = {}
         self._decision: dict[str, Any] = {}
         self._note = ""
+        self._changing = False
+        self._glancing = threading.Lock()
         self.changes: list[dict[str, Any]] = []
         self.restarts: list[dict[str, Any]] = []
         self.stopping = False
@@ -169,7 +177,13 @@ class DeploymentLoop:
         self._parts.require_cuts(cuts)
         name = None if plan is None else self._parts.folder.keep_plan(plan.to_json())
         begin_s = self._parts.clock()
-        steps = self._go_to(cuts, now_s)
+        self._changing = True
+        try:
+            steps = self._go_to(cuts, now_s)
+        finally:
+            # A glance that is under way ends first: it counts in the same tally.
+            with self._glancing:
+                self._changing = False
         seconds = self._parts.clock() - begin_s
         if self._parts.watcher is not None:
             self._parts.watcher.changed(now_s + seconds)
@@ -307,6 +321,22 @@ class DeploymentLoop:
     def _mark(self, at_s: float, mark: str, title: str, text: str) -> None:
         if self._parts.timeline is not None:
             self._parts.timeline.write_mark(at_s, mark, title, text)
+
+    def glance(self, now_s: float) -> None:
+        """Write down how a run is doing while its cuts change, from another thread.
+
+        A change may take long, and nothing else is looked at meanwhile. Sites are not asked: they
+        are busy.
+        """
+        with self._glancing:
+            if not self._changing:
+                return
+            self._parts.tally.update(now_s)
+            adapter, rates = self._parts.adapter, self._parts.tally.rates()
+            if adapter is not None and rates is not None:
+                with suppress(ThalwegError):
+                    self._seen = figures_of(adapter.observe(now_s, self.cuts, rates))
+            self._keep_frame(now_s)
 
     def _keep_frame(self, now_s: float) -> None:
         if self._parts.timeline is None:
