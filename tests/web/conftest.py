@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 SHOTS = Path(__file__).parents[2] / "results" / "screenshots"
 
 
-@pytest.fixture(scope="session")
+# For a file at a time: as long as it is there, no other test of its process can run a loop.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     playwright = pytest.importorskip("playwright.sync_api")
     program, how = find_chromium()

@@ -42,6 +42,13 @@ def at(server: PageServer, subject: int, view: str) -> str:
     return f"{server.address}&subject={subject}&view={view}"
 
 
+def press(page, key: str) -> str:
+    """Press a key on the slider; gives what the clock says when the page has drawn that."""
+    page.keyboard.press(key)
+    page.wait_for_timeout(300)
+    return page.inner_text("#clock")
+
+
 SIZES = [("wide", 1400, 900), ("phone", 390, 844)]
 SUBJECTS = {"simulation": 0, "city": 1, "plan": 2}
 
@@ -86,16 +93,14 @@ def test_strategies_are_compared_and_one_is_drawn(served, open_page, shoot):
 
 def test_a_simulation_is_replayed_by_keys(served, open_page):
     page = open_page(at(served, 0, "map"))
-    page.wait_for_selector('[data-site="cloud"]')
+    page.wait_for_function("() => Number(document.querySelector('#time').max) > 5")
     page.focus("#time")
-    page.keyboard.press("Home")
-    first = page.inner_text("#clock")
+    first = press(page, "Home")
     page.keyboard.press("ArrowRight")
     page.wait_for_function(
         "first => document.querySelector('#clock').textContent !== first", arg=first
     )
-    page.keyboard.press("End")
-    last = page.inner_text("#clock")
+    last = press(page, "End")
     assert last != first
     page.keyboard.press("Home")
     page.click("#play")

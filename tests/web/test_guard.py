@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thalweg as tw
-from thalweg.web.app import make_app, read_assets
+from thalweg.web.app import Room, make_app, read_assets
 from thalweg.web.guard import find_fault
 from thalweg.web.subjects.plan import PlanSubject
 
@@ -24,7 +24,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 @pytest.fixture(scope="module")
 def guarded():
     app, net = tw.scenarios.small_taxi(), tw.scenarios.small_city()
-    return make_app([PlanSubject(app, net, tw.plan(app, net))], TOKEN)
+    return make_app(Room([PlanSubject(app, net, tw.plan(app, net))]), TOKEN)
 
 
 @pytest.fixture
@@ -66,6 +66,8 @@ def test_without_the_token_nothing_is_told_and_nothing_done(guarded, routes):
         {"host": "192.168.0.7:8000"},
         {"origin": "http://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
+        {"origin": ""},
         {"origin": f"https://{HOST}"},
         {"origin": "http://127.0.0.1:9999"},
         {"sec-fetch-site": "cross-site"},

@@ -46,21 +46,21 @@ def test_a_simulation_is_replayed_with_its_changes(simulated: Path):
     (subject,) = open_subjects([simulated])
     assert subject.kind == "simulation"
     history = json.loads(json.dumps(subject.history(), allow_nan=False))
-    assert list(history["placements"]) == ["s0", "s4", "s6"]
-    assert history["placements"]["s6"]["changed"]
-    assert not history["placements"]["s4"]["changed"]
+    assert list(history["placements"]) == ["s0.0", "s4.0", "s6.0"]
+    assert history["placements"]["s6.0"]["changed"]
+    assert not history["placements"]["s4.0"]["changed"]
     assert [m["kind"] for m in history["marks"]].count("change") == 2
     assert len(history["frames"]) > 50
     early, late = history["frames"][1], history["frames"][-1]
-    assert (early["placement"], late["placement"]) == ("s0", "s6")
+    assert (early["placement"], late["placement"]) == ("s0.0", "s6.0")
     calm = early["links"]["hub-west>cloud"]["bps"]
-    surge = next(f for f in history["frames"] if f["placement"] == "s4")
+    surge = next(f for f in history["frames"] if f["placement"] == "s4.0")
     assert surge["links"]["hub-west>cloud"]["bps"] > calm
     segments = pq.read_table(simulated / "segments.parquet").to_pylist()
     assert early["gauges"]["uplink_bps"] == pytest.approx(segments[0]["uplink_bps"])
-    assert subject.why(operator="clean", site="cloud", link="", placement="s0")["why"]
+    assert subject.why(operator="clean", site="cloud", link="", placement="s0.0")["why"]
     with pytest.raises(UnknownName):
-        subject.why(operator="clean", site="cloud", link="", placement="s5")
+        subject.why(operator="clean", site="cloud", link="", placement="s5.0")
 
 
 def test_results_are_tables_with_their_size_and_the_manifest(simulated: Path):
@@ -127,7 +127,16 @@ def test_pictures_are_given_by_name_and_nothing_else_is(tmp_path: Path):
     subject = ResultsSubject(tmp_path)
     (name,) = subject.results()["images"]
     assert subject.image(name).read_bytes() == b"\x89PNG"
-    for wrong in ("secret.txt", "../secret.txt", "inner/../secret.txt", "/etc/passwd", ""):
+    (tmp_path / "link.png").symlink_to("/etc/hostname")
+    assert ResultsSubject(tmp_path).results()["images"] == [name]
+    for wrong in (
+        "link.png",
+        "secret.txt",
+        "../secret.txt",
+        "inner/../secret.txt",
+        "/etc/passwd",
+        "",
+    ):
         with pytest.raises(UnknownName):
             subject.image(wrong)
 

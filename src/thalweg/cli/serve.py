@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,20 +82,26 @@ def open_page_of(
 @contextmanager
 def show_run(folder: Path, *, port: int, show: bool) -> Iterator[None]:
     """Serve the page of a run for the length of the block; what keeps it away ends no run."""
-    from thalweg.errors import ThalwegError
-
     with ExitStack() as page:
+        # Whatever it is: the run matters more.
         try:
-            from thalweg.spark.deployment.folder import RunFolder
-            from thalweg.web.subjects.run import RunSubject
-
-            opened = open_page_of([RunSubject(folder)], port=port, show=show)
-            run = RunFolder(folder)
-            run.write_page(page.enter_context(opened).address)
-            page.callback(run.write_page, None)
-        except ThalwegError as error:
+            page.enter_context(_page_of_run(folder, port=port, show=show))
+        except Exception as error:
             say(f"no page: {error}")
         yield
+
+
+@contextmanager
+def _page_of_run(folder: Path, *, port: int, show: bool) -> Iterator[None]:
+    from thalweg.spark.deployment.folder import RunFolder
+    from thalweg.web.subjects.run import RunSubject
+
+    run = RunFolder(folder)
+    with open_page_of([RunSubject(folder)], port=port, show=show) as page:
+        run.write_page(page.address)
+        yield
+    with suppress(OSError):
+        run.write_page(None)
 
 
 def require_page(port: int) -> None:

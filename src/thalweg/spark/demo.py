@@ -1,6 +1,6 @@
 """Taxi rides on three fog sites and a cloud, all on this machine: a surge, a kill, nothing lost.
 
-The rides of a small city come in at the fogs. Then there are five times as many, and the uplink is
+The rides of a small city come in at the fogs. Then there are three times as many, and the uplink is
 too small for the cuts that run: they are moved. Then a site is killed, and goes on. In the end all
 rides are worked on once more in one place, and what came out is compared row by row.
 """
@@ -39,7 +39,7 @@ from thalweg.spark.site.config import site_config
 PIPELINE = "taxi-fares"
 SINK = "fare-board"
 SECONDS = 100.0
-CALM_PER_S, SURGE_PER_S = 600.0, 3000.0
+CALM_PER_S, SURGE_PER_S = 600.0, 1800.0
 _SURGE_AT, _KILL_AT = 0.2, 0.7
 _FINISH_S = 120.0
 _LOOK_S = 0.2

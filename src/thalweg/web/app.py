@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from importlib.resources import files
 from typing import Annotated, Any, TypeVar
 
@@ -31,6 +31,7 @@ _KINDS = {
 _POLL_S = 0.25
 _BEAT_S = 5.0
 _Name = Annotated[str, Query(max_length=400)]
+_Number = Annotated[int, Query(ge=0, lt=2**53)]
 _Found = TypeVar("_Found")
 _END = Update(kind="end")
 
@@ -97,9 +98,8 @@ class Room:
             self._busy.release()
 
 
-def make_app(subjects: Sequence[Subject], token: str) -> Guard:
+def make_app(room: Room, token: str) -> Guard:
     """The whole page as one guarded ASGI application."""
-    room = Room(subjects)
     app = FastAPI(
         title="Thalweg",
         version=__version__,
@@ -107,14 +107,12 @@ def make_app(subjects: Sequence[Subject], token: str) -> Guard:
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
-    app.state.room = room
     _add_errors(app)
     _add_pages(app)
     _add_reading(app, room)
+    _add_details(app, room)
     _add_asking(app, room)
-    guard = Guard(app, token=token)
-    guard.room = room  # type: ignore[attr-defined]
-    return guard
+    return Guard(app, token=token)
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -146,11 +144,11 @@ def _add_errors(app: FastAPI) -> None:
 def _add_pages(app: FastAPI) -> None:
     assets = read_assets()
 
-    @app.get("/", include_in_schema=False)
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def index() -> Response:
         return _asset(assets, "index.html")
 
-    @app.get("/static/{name}", include_in_schema=False)
+    @app.api_route("/static/{name}", methods=["GET", "HEAD"], include_in_schema=False)
     async def static(name: str) -> Response:
         return _asset(assets, name)
 
@@ -186,13 +184,14 @@ def _add_reading(app: FastAPI, room: Room) -> None:
         return room.subject(number).history()
 
     @app.get("/api/subjects/{number}/events", response_class=StreamingResponse)
-    async def events(number: int, request: Request, after: float = 0.0) -> StreamingResponse:
-        """What happens from now on, as server-sent events."""
-        subject = room.subject(number)
-        if not subject.is_live:
-            raise HTTPException(404, "it does not change any more")
-        stream = _stream(subject, after, request, room.closing)
+    async def events(number: int, request: Request, after: _Number = 0) -> StreamingResponse:
+        """What happens after the position that a history names, as server-sent events."""
+        updates = room.subject(number).updates(after)
+        stream = _stream(updates, request, room.closing)
         return StreamingResponse(stream, media_type="text/event-stream")
+
+
+def _add_details(app: FastAPI, room: Room) -> None:
 
     @app.get("/api/subjects/{number}/why")
     def why(
@@ -216,7 +215,7 @@ def _add_reading(app: FastAPI, room: Room) -> None:
         """Stored tables, and the names of stored pictures."""
         return room.subject(number).results()
 
-    @app.get("/api/subjects/{number}/images/{name}", response_class=FileResponse)
+    @app.get("/api/subjects/{number}/images/{name:path}", response_class=FileResponse)
     def image(number: int, name: str) -> FileResponse:
         """A stored picture."""
         return FileResponse(room.subject(number).image(name))
@@ -259,18 +258,18 @@ def _require_yes(body: ConfirmBody) -> None:
 
 
 async def _stream(
-    subject: Subject, after_s: float, request: Request, closing: threading.Event
+    updates: Iterator[Update | None], request: Request, closing: threading.Event
 ) -> AsyncIterator[bytes]:
-    """Updates as server-sent events, with a beat while there are none."""
-    updates = subject.updates(after_s)
+    """Updates as server-sent events, with a beat while there are none; what is left at the end."""
     quiet_s = 0.0
     yield b": beat\n\n"
-    while not closing.is_set() and not await request.is_disconnected():
+    while not await request.is_disconnected():
+        last = closing.is_set()
         update = await run_in_threadpool(next, updates, _END)
-        if update is _END:
+        if update is _END or (update is None and last):
             return
         if update is not None:
-            text = json.dumps(update.data, separators=(",", ":"))
+            text = json.dumps(update.data, separators=(",", ":"), allow_nan=False)
             yield f"event: {update.kind}\ndata: {text}\n\n".encode()
             continue
         await asyncio.sleep(_POLL_S)

@@ -6,11 +6,13 @@ import os
 import secrets
 import socket
 import sys
+import tempfile
 import threading
 import time
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from thalweg.errors import Defect, Defects, InvalidInput, MissingExtra, ThalwegError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 _START_TIMEOUT_S = 20.0
 _END_TIMEOUT_S = 5.0
+_LAST_WORDS_S = 0.6
 _LEAST_TOKEN = 16
 
 
@@ -51,6 +54,7 @@ class PageServer:
         self._socket = _listen(port)
         self.port: int = self._socket.getsockname()[1]
         self._thread: threading.Thread | None = None
+        self._signpost: Path | None = None
 
     @property
     def address(self) -> str:
@@ -64,16 +68,15 @@ class PageServer:
         try:
             import uvicorn
 
-            from thalweg.web.app import make_app
+            from thalweg.web.app import Room, make_app
         except ImportError as error:
             self._socket.close()
             raise MissingExtra(
                 "The page needs FastAPI and Uvicorn. Hint: pip install 'thalweg[web]'"
             ) from error
-        guarded = make_app(self._subjects, self.token)
-        self._room = guarded.room  # type: ignore[attr-defined]
+        self._room = Room(self._subjects)
         config = uvicorn.Config(
-            guarded,
+            make_app(self._room, self.token),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -98,10 +101,14 @@ class PageServer:
         if self._thread is None:
             self._socket.close()
             return
+        # Streams say what is left to say before the server goes.
         self._room.closing.set()
+        time.sleep(_LAST_WORDS_S)
         self._server.should_exit = True
         self._thread.join(_END_TIMEOUT_S)
         self._socket.close()
+        if self._signpost is not None:
+            self._signpost.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -118,8 +125,16 @@ class PageServer:
             return False
         # A browser that does not start must not end anything.
         with suppress(Exception):
-            return webbrowser.open(self.address)
+            return webbrowser.open(self._write_signpost().as_uri())
         return False
+
+    def _write_signpost(self) -> Path:
+        """A file for this user alone that leads to the page: who lists processes sees no token."""
+        number, name = tempfile.mkstemp(prefix="thalweg-page-", suffix=".html")
+        self._signpost = Path(name)
+        with os.fdopen(number, "w", encoding="ascii") as file:
+            file.write(f'<meta http-equiv="refresh" content="0;url={self.address}">')
+        return self._signpost
 
 
 def require_free(port: int) -> None:

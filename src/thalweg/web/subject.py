@@ -58,8 +58,8 @@ class Subject:
         """All frames, placements and marks so far."""
         raise self._not_offered("a history")
 
-    def updates(self, after_s: float) -> Iterator[Update | None]:  # noqa: ARG002
-        """What comes after a moment, as it comes; None: nothing new, ask again a little later."""
+    def updates(self, after: int) -> Iterator[Update | None]:  # noqa: ARG002
+        """What comes after a position, as it comes; None: nothing new, ask again a little later."""
         raise self._not_offered("updates")
 
     def why(self, *, operator: str, site: str, link: str, placement: str) -> Plain:  # noqa: ARG002

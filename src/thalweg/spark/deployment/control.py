@@ -60,6 +60,16 @@ def leave(folder: RunFolder, request: Request) -> None:
     draft.replace(folder.control / name)
 
 
+def withdraw(folder: RunFolder, request: Request) -> bool:
+    """Take a request back that nobody has taken yet; whether that was so."""
+    for file in _requests_in(folder.control):
+        if _age(file)[1] == request.number:
+            with suppress(FileNotFoundError):
+                file.unlink()
+                return True
+    return False
+
+
 def take(folder: RunFolder) -> list[Request]:
     """The requests that were left, oldest first, each given once; other files are none."""
     found = []

@@ -144,9 +144,12 @@ class RunFolder:
 
     def is_held(self) -> bool:
         """Whether somebody runs it now."""
-        if not (self.path / "run.lock").exists():
+        try:
+            # To look needs no right to write.
+            lock = (self.path / "run.lock").open("rb")
+        except OSError:
             return False
-        with self._open_lock() as lock:
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:

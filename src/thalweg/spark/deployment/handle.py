@@ -127,6 +127,7 @@ class Deployment:
         holding = ExitStack()
         holding.enter_context(self.folder.hold())
         self.folder.write_manifest(self.prepared.manifest)
+        self.folder.write_page(None)
         self.folder.write_model(self.prepared.pipeline.application, self.prepared.adapter.network)
         self._thread = threading.Thread(
             target=self._run, args=(holding,), name="deployment", daemon=True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -26,6 +27,18 @@ def nest_rates(rates: Rates) -> dict[str, dict[str, float]]:
     for (source, site), rate in rates.items():
         found.setdefault(source, {})[site] = round(rate, 3)
     return found
+
+
+def describe_state(told: Mapping[str, Any], silent_s: float, *, is_alive: bool) -> str:
+    """How a run is doing, in a few words: what it last said, or that it was killed.
+
+    >>> describe_state({"state": "running"}, 7.0, is_alive=False)
+    'killed, last heard of 7 s ago'
+    """
+    state = str(told.get("state", "starting"))
+    if not is_alive and state not in ("ended", "failed"):
+        return f"killed, last heard of {silent_s:.0f} s ago"
+    return f"{state}: {told['error']}" if told.get("error") else state
 
 
 def describe_site(site: SiteStatus) -> dict[str, Any]:

@@ -40,11 +40,13 @@ export async function follow(store, { signal, tell, refused }) {
   let wait = SHORTEST_MS;
   while (!signal.aborted) {
     try {
-      store.load(await askJson(`${path}/history`, { signal }));
+      const history = await askJson(`${path}/history`, { signal });
+      // A run may have ended, or have been resumed, since its scene was asked for.
+      store.scene.live = history.live ?? store.scene.live;
+      store.load(history);
       if (!store.scene.live) { tell("stored", "recorded"); return; }
-      const last = store.frames.at(-1);
       const hello = (state, text) => { wait = SHORTEST_MS; tell(state, text); };
-      const ended = await listen(store, `${path}/events`, last ? { after: last.at_s } : {}, signal, hello);
+      const ended = await listen(store, `${path}/events`, { after: history.position ?? 0 }, signal, hello);
       if (ended !== null) { store.scene.live = false; tell("ended", ended); return; }
     } catch (error) {
       if (signal.aborted) return;

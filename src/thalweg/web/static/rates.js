@@ -54,9 +54,24 @@ export class Rates {
       on: { click: () => { want(clean((row.wanted ?? row.now) * factor)); write(); this.tell(); } },
     });
     write();
+    const now = el("td", { class: "number", text: perSecond(row.now) });
+    row.paint = () => {
+      now.textContent = perSecond(row.now);
+      if (row.wanted === null && input !== document.activeElement) write();
+    };
     return el("tr", {}, el("th", { scope: "row" }, row.source, el("span", { class: "soft", text: ` ${row.site}` })),
-      el("td", { class: "number", text: perSecond(row.now) }), el("td", { class: "number" }, input),
+      now, el("td", { class: "number" }, input),
       el("td", { class: "quick" }, times(2), times(5)));
+  }
+
+  /** Rates of now, by source and site: what was typed stays, all else follows. */
+  refresh(rates) {
+    for (const row of this.rows) {
+      const now = number(rates?.[row.source]?.[row.site]);
+      if (!Number.isFinite(now) || now === row.now) continue;
+      row.now = now;
+      row.paint?.();
+    }
   }
 
   multiplyAll() {

@@ -47,7 +47,10 @@ export class Store {
 
   add(kind, value) {
     if (kind === "placement") this.placements.set(value.id, value);
-    else if (kind === "mark") { this.marks.push(value); this.marks.sort(byTime); }
+    else if (kind === "mark") {
+      const same = ({ at_s: at, kind: of, title }) => at === value.at_s && of === value.kind && title === value.title;
+      if (!this.marks.some(same)) { this.marks.push(value); this.marks.sort(byTime); }
+    }
     else if (kind === "frame") {
       if (this.frames.length && value.at_s <= this.frames.at(-1).at_s) return;
       this.frames.push(value);

@@ -60,7 +60,8 @@ export class WhatIfView {
     };
     filter.addEventListener("input", draw);
     draw();
-    return el("fieldset", {}, el("legend", { text: "Take down" }), single.length > MOST_SITES ? filter : null, body);
+    return el("fieldset", {}, el("legend", { text: "Take down" }), single.length > MOST_SITES ? filter : null, body,
+      el("p", { class: "small soft", text: "Where a site is down nothing runs and nothing is born; links past it stay." }));
   }
 
   async ask() {
@@ -144,7 +145,7 @@ export class WhatIfView {
     }
   }
 
-  update() {}
+  update() { if (this.store.scene.live) this.rates.refresh(this.store.frames.at(-1)?.rates); }
 
   stop() { this.tiers?.stop(); }
 }

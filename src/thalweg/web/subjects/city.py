@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from thalweg.errors import Defect, InvalidInput
@@ -26,7 +27,10 @@ class CitySubject(Subject):
         file = place / CITY_FILE if place.is_dir() else place
         self._packed = read_city(file)
         super().__init__(str(self._packed.get("title") or place.name))
-        self._results = ResultsSubject(place) if place.is_dir() else None
+        self._results: ResultsSubject | None = None
+        # A city can be shown without the tables that were kept with it.
+        with suppress(InvalidInput):
+            self._results = ResultsSubject(place) if place.is_dir() else None
         if self._results is not None:
             self.views = ("city", "results")
 

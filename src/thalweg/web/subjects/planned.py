@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -32,6 +33,8 @@ class Present:
     plan: Plan | None = None
     strategy: str = ""
     text: str = ""
+    measured: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    """Rows in and out per second by site and operator, where that is known of now."""
 
 
 class PlannedSubject(Subject):
@@ -46,8 +49,20 @@ class PlannedSubject(Subject):
         """What runs now, or is planned."""
         raise NotImplementedError
 
-    def placed(self, placement: str) -> Present:  # noqa: ARG002
-        """What ran under a placement's name; `UnknownName` where there is none."""
+    def placed(self, placement: str) -> Present:
+        """What ran, or would, under a placement's name; `UnknownName` where there is none."""
+        found = self.find_placed(placement)
+        if found is not None:
+            return found
+        if placement in self._answers:
+            answer = self._answers[placement]
+            return Present(
+                problem=answer.problem, placement=answer.plan.placement, plan=answer.plan
+            )
+        raise UnknownName("there is no such placement here")
+
+    def find_placed(self, placement: str) -> Present | None:  # noqa: ARG002
+        """What ran under a placement's name; None where nothing did."""
         return self.present()
 
     @cached_property
@@ -101,10 +116,14 @@ class PlannedSubject(Subject):
             here &= np.isin(now.problem.network.node_site[deployment.node], members)
         if not here.any():
             return []
+        flow = now.measured.get(site, {}).get(name)
+        measured = [] if flow is None else [["measured in", f"{flow[0]:g} rows/s"]]
+        measured += [] if flow is None else [["measured out", f"{flow[1]:g} rows/s"]]
         return [
+            *measured,
             ["instances", f"{int(here.sum()):,}"],
-            ["events in", show(float(evaluation.rates.events_in[here].sum()), EVENT_RATE)],
-            ["events out", show(float(evaluation.rates.events_out[here].sum()), EVENT_RATE)],
+            ["planned in", show(float(evaluation.rates.events_in[here].sum()), EVENT_RATE)],
+            ["planned out", show(float(evaluation.rates.events_out[here].sum()), EVENT_RATE)],
             ["CPU needed", show(float(evaluation.demand.cpu_ips[here].sum()), CPU_SPEED)],
             ["memory needed", show(float(evaluation.demand.memory_bytes[here].sum()), SIZE)],
             ["time in it", _seconds(float(evaluation.latencies.service_s[here].max()))],

@@ -17,6 +17,7 @@ from thalweg.web.subject import Plain, Subject, UnknownName
 _MOST_ROWS = 200
 _MOST_TABLES = 60
 _MOST_COLUMNS = 60
+_MOST_LETTERS = 300
 _MOST_TEXT_BYTES = 200_000
 _IMAGES = (".png", ".jpg", ".jpeg")
 _TEXTS = ("manifest.json", "report.json", "claims.json", "summary.json")
@@ -32,10 +33,10 @@ class ResultsSubject(Subject):
         super().__init__(title or place.name or str(place.absolute().name))
         self._folder = place if place.is_dir() else place.parent
         found = sorted(place.rglob("*")) if place.is_dir() else [place]
-        found = [file for file in found if file.is_file() and not file.name.startswith(".")]
+        found = [file for file in found if self._is_own(file)]
         self._tables = [file for file in found if file.suffix == ".parquet"][:_MOST_TABLES]
         self._images = {
-            str(file.relative_to(self._folder)).replace("/", "·"): file
+            file.relative_to(self._folder).as_posix(): file
             for file in found
             if file.suffix.lower() in _IMAGES
         }
@@ -43,6 +44,11 @@ class ResultsSubject(Subject):
         if not (self._tables or self._images or self._texts):
             rule = "a folder with Parquet tables or pictures, as commands of thalweg save them"
             raise InvalidInput([Defect(path="", value=str(place), rule=rule)])
+
+    def _is_own(self, file: Path) -> bool:
+        """Whether a file lies in the folder, also behind links, and has a name that can be told."""
+        inside = file.is_file() and file.resolve().is_relative_to(self._folder.resolve())
+        return inside and not file.name.startswith(".") and str(file).isprintable()
 
     def results(self) -> Plain:
         """The first rows of every table, the names of pictures, and what the manifest says."""
@@ -54,7 +60,7 @@ class ResultsSubject(Subject):
 
     def image(self, name: str) -> Path:
         """A picture by its name; no other file can be asked for."""
-        if name not in self._images:
+        if name not in self._images or not self._is_own(self._images[name]):
             raise UnknownName("there is no such picture")
         return self._images[name]
 
@@ -65,10 +71,10 @@ class ResultsSubject(Subject):
             columns = opened.schema_arrow.names[:_MOST_COLUMNS]
             total = opened.metadata.num_rows
             batch = next(opened.iter_batches(batch_size=_MOST_ROWS, columns=columns), None)
+            rows = [] if batch is None else batch.to_pylist()
         except Exception as error:
             # A file that was cut off is told in its place; the others are shown all the same.
             return {"name": name, "columns": ["problem"], "rows": [[str(error)[:500]]], "total": 0}
-        rows = [] if batch is None else batch.to_pylist()
         shown = [[_plain(row[column]) for column in columns] for row in rows]
         return {"name": name, "columns": columns, "rows": shown, "total": total}
 
@@ -89,8 +95,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (datetime, date, timedelta)):
         return str(value)
     if isinstance(value, (list, dict)):
-        text = json.dumps(value, default=str)
-        return text if len(text) <= 120 else f"{text[:117]}…"
+        return _short(json.dumps(value, default=str))
+    if isinstance(value, str):
+        return _short(value)
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     return value
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,30 @@ from thalweg.errors import Defect, InvalidInput, ThalwegError
 from thalweg.files.load import load_plan
 from thalweg.files.model_folder import has_model
 from thalweg.model import Plan, Problem
-from thalweg.spark.deployment.control import MOVE, ROLLBACK, Request, await_answer, leave
+from thalweg.spark.deployment.control import (
+    MOVE,
+    ROLLBACK,
+    Request,
+    await_answer,
+    leave,
+    withdraw,
+)
 from thalweg.spark.deployment.folder import RunFolder, as_cuts
 from thalweg.spark.deployment.plan import Cuts, cuts_of, find_sites, placement_of
-from thalweg.spark.deployment.timeline import NEW, read_lines, read_timeline
+from thalweg.spark.deployment.status import describe_state
 from thalweg.web.picture import GAUGES, Picture, plain_number
 from thalweg.web.question import Answer
-from thalweg.web.subject import Plain, Refused, UnknownName, Update
-from thalweg.web.subjects.planned import Facts, PlannedSubject, Present
+from thalweg.web.subject import Plain, Refused, Update
+from thalweg.web.subjects.planned import PlannedSubject, Present
+from thalweg.web.timeline_reader import TimelineReader
 
-_MOST_FRAMES = 2_000
+_LEAST_FRAMES, _MOST_FRAMES, _MOST_SITE_FRAMES = 200, 2_000, 25_000
 _PATIENCE_S = 180.0
 _STATES = {"first": "first deployment", "resume": "resumed", "adapt": "adapted"}
 _STATES |= {"move": "moved by hand", "rollback": "rolled back"}
-_FRESH_S = 1.0
+_HOW_KNOWN = (
+    "T, B and RU are estimates at the rates measured; links, CPU, memory and lags are measured."
+)
 
 
 class RunSubject(PlannedSubject):
@@ -45,7 +55,7 @@ class RunSubject(PlannedSubject):
         self._application, self._network = self._folder.read_model()
         self._plain = Problem(application=self._application, network=self._network)
         self._sites = find_sites(self._plain)
-        self._known: tuple[float, list[Plain]] = (-math.inf, [])
+        self._timeline = TimelineReader(self._folder.path)
         self._pictures: dict[str, Picture] = {}
         self._plans: dict[str, Plan] = {}
         super().__init__(f"{self._application.name} on {self._network.name}")
@@ -57,27 +67,30 @@ class RunSubject(PlannedSubject):
 
     def scene(self) -> Plain:
         """What stands still."""
-        return {**super().scene(), "clock": "wall"}
+        told = super().scene()
+        notes = [told["left_out"], _HOW_KNOWN]
+        return {**told, "clock": "wall", "left_out": " ".join(note for note in notes if note)}
 
     # What ran when
 
     def present(self) -> Present:
         """The cuts that run, at the rates that were last measured."""
-        changes = self._changes()
-        told = changes[-1] if changes else {"cuts": {}, "reason": "nothing has run yet"}
-        return self._present_of(told, self._rates())
+        lines = self._timeline.lines()
+        changes = _changes(lines)
+        if not changes:
+            return self._present_of({"cuts": {}}, None)
+        found = self._present_of(changes[-1], self._rates(lines))
+        frame = next((line for line in reversed(lines) if line["kind"] == "frame"), {})
+        return replace(found, measured=frame.get("operators") or {})
 
-    def placed(self, placement: str) -> Present:
-        """What ran under a placement's name, at the rates declared."""
-        changes = {_identity(line): line for line in self._changes()}
+    def find_placed(self, placement: str) -> Present | None:
+        """What ran under a placement's name, at the rates at which it was chosen."""
+        changes = {_identity(line): line for line in _changes(self._timeline.lines())}
         if placement not in changes:
-            if placement in self._answers:
-                answer = self._answers[placement]
-                return Present(
-                    problem=answer.problem, placement=answer.plan.placement, plan=answer.plan
-                )
-            raise UnknownName("no such placement has run here")
-        return self._present_of(changes[placement], self._rates())
+            return None
+        if placement == list(changes)[-1]:
+            return self.present()
+        return self._present_of(changes[placement], self._flat(changes[placement].get("rates")))
 
     def _present_of(self, line: Plain, rates: dict[tuple[str, str], float] | None) -> Present:
         problem = self._plain
@@ -88,7 +101,7 @@ class RunSubject(PlannedSubject):
             problem=problem,
             placement=placement,
             plan=self._plan(line.get("plan")),
-            strategy=str(self._folder.read_status().get("strategy", "atsoo")),
+            strategy=str(self._told.get("strategy", "atsoo")),
             text=_text(line) if "cause" in line else "",
         )
 
@@ -101,10 +114,10 @@ class RunSubject(PlannedSubject):
                 self._plans[name] = load_plan(self._folder.plans / name)
         return self._plans.get(name)
 
-    def _rates(self) -> dict[tuple[str, str], float] | None:
+    def _rates(self, lines: list[Plain]) -> dict[tuple[str, str], float] | None:
         """Events/s by source and site as last measured; None where that is not known."""
-        told = [line.get("rates") for line in self._lines() if line["kind"] == "frame"]
-        # Of a run that has ended, those of its last rows: at none at all nothing can be asked.
+        told = [line.get("rates") for line in lines if line["kind"] == "frame"]
+        # When nothing comes, those of the last rows: at no rates at all nothing can be asked.
         return self._flat(next((r for r in reversed(told) if r and _total(r) > 0), None))
 
     def _flat(self, nested: object) -> dict[tuple[str, str], float] | None:
@@ -112,92 +125,83 @@ class RunSubject(PlannedSubject):
         if not isinstance(nested, dict) or not nested:
             return None
         found = {(s, site): rate for s, by in nested.items() for site, rate in by.items()}
-        return {pair: max(0.0, found.get(pair, 0.0)) for pair in self._plain.birth_rates}
+        return {pair: max(0.0, found.get(pair) or 0.0) for pair in self._plain.birth_rates}
 
     # Over time
 
-    def _lines(self) -> list[Plain]:
-        """The timeline; read anew at most once a second."""
-        now_s = time.monotonic()
-        if now_s - self._known[0] > _FRESH_S:
-            self._known = (now_s, list(read_timeline(self._folder.path)))
-        return self._known[1]
-
-    def _changes(self) -> list[Plain]:
-        return [line for line in self._lines() if line["kind"] == "cuts"]
-
     def history(self) -> Plain:
-        """All that the timeline holds; of very many frames every n-th."""
+        """All that the timeline holds; of very many frames every n-th, and the last one."""
+        lines, position = self._timeline.since(0)
         frames, placements, marks = [], {}, []
         before: Plain | None = None
-        identity = ""
-        lines = self._lines()
-        step = -(-sum(line["kind"] == "frame" for line in lines) // _MOST_FRAMES)
-        number = 0
+        number, count = 0, sum(line["kind"] == "frame" for line in lines)
+        step = -(-count // self._most_frames)
         for line in lines:
             if line["kind"] == "frame":
                 number += 1
-                if number % step == 0 or number == 1:
-                    frames.append(self._frame(line, identity))
+                if number % step == 0 or number in (1, count):
+                    frames.append(self._frame(line, "" if before is None else _identity(before)))
                 continue
             if line["kind"] == "cuts":
-                identity = _identity(line)
-                placements[identity] = self._placement(line, before)
+                placements[_identity(line)] = self._placement(line, before)
                 before = line
             if not line.get("again"):
                 marks.append(_mark(line))
-        return {"frames": frames, "placements": placements, "marks": marks}
+        told = {"frames": frames, "placements": placements, "marks": marks}
+        return {**told, "position": position, "live": self.is_live}
 
-    def updates(self, after_s: float) -> Iterator[Update | None]:
+    @property
+    def _most_frames(self) -> int:
+        """Fewer of runs with many sites, so that a history stays a few megabytes."""
+        return max(_LEAST_FRAMES, min(_MOST_FRAMES, _MOST_SITE_FRAMES // self._network.site_count))
+
+    def updates(self, after: int) -> Iterator[Update | None]:
         """Lines as they are written, and the end of the run."""
-        yield Update(kind="state", data={"live": True, "text": self._state()})
-        file, offset, state = self._folder.path / NEW, 0, self._state()
-        before: Plain | None = None
+        state = self._state()
+        yield Update(kind="state", data={"live": self.is_live, "text": state})
+        changes = _changes(self._timeline.since(0)[0][: max(after, 0)])
+        before = changes[-1] if changes else None
         while True:
+            # Asked first: what is written before the end is told before it.
             live = self.is_live
-            size = file.stat().st_size if file.exists() else 0
-            if size < offset:
-                offset = 0  # The file is full, and a new one was begun.
-            with suppress(FileNotFoundError), file.open("rb") as opened:
-                opened.seek(offset)
-                text = opened.read()
-            whole = text[: text.rfind(b"\n") + 1] if size else b""
-            offset += len(whole)
-            for line in read_lines(whole):
-                if line["kind"] == "cuts":
-                    found, before = self._placement(line, before), line
-                    if line["at_s"] > after_s:
-                        yield Update(kind="placement", data=found)
-                if line["at_s"] <= after_s:
-                    continue
+            lines, after = self._timeline.since(after)
+            for line in lines:
                 if line["kind"] == "frame":
                     identity = "" if before is None else _identity(before)
                     yield Update(kind="frame", data=self._frame(line, identity))
-                elif not line.get("again"):
+                    continue
+                if line["kind"] == "cuts":
+                    yield Update(kind="placement", data=self._placement(line, before))
+                    before = line
+                if not line.get("again"):
                     yield Update(kind="mark", data=_mark(line))
-            if state != self._state():
-                state = self._state()
-                yield Update(kind="state", data={"live": live, "text": state})
+            if live and state != (now := self._state()):
+                state = now
+                yield Update(kind="state", data={"live": True, "text": state})
             if not live:
                 yield Update(kind="state", data={"live": False, "text": self._state()})
                 return
             yield None
 
     def _state(self) -> str:
-        """How the run says that it is doing."""
+        """How the run is doing, in a few words."""
+        told = self._told
+        silent_s = time.time() - float(told.get("heartbeat_s") or time.time())
+        return describe_state(told, silent_s, is_alive=self.is_live)
+
+    @property
+    def _told(self) -> Plain:
+        """What the run last said of itself; nothing where that cannot be read."""
         with suppress(InvalidInput):
-            told = self._folder.read_status()
-            error = told.get("error")
-            note = f": {error}" if error else ""
-            return f"{told.get('state', 'starting')}{note}"
-        return "starting"
+            return self._folder.read_status()
+        return {}
 
     def _placement(self, line: Plain, before: Plain | None) -> Plain:
         picture, old = self._picture(line), None if before is None else self._picture(before)
         return picture.describe(
             _identity(line),
             at_s=line["at_s"],
-            strategy=str(self._folder.read_status().get("strategy", "")),
+            strategy=str(self._told.get("strategy", "")),
             text=_text(line),
             before=old,
         )
@@ -244,6 +248,7 @@ class RunSubject(PlannedSubject):
             "gauges": gauges,
             "sites": line.get("sites") or {},
             "links": links,
+            "rates": line.get("rates"),
         }
 
     @cached_property
@@ -260,9 +265,14 @@ class RunSubject(PlannedSubject):
             wanted = self._wanted(answer)
         except InvalidInput as error:
             return "; ".join(str(defect) for defect in error.defects)
-        now = as_cuts(self._changes()[-1]["cuts"]) if self._changes() else {}
-        same = all(set(now.get(site, ())) == set(cut) for site, cut in wanted.items())
-        return "this is what runs already" if same else ""
+        changes = _changes(self._timeline.lines())
+        now = as_cuts(changes[-1]["cuts"]) if changes else {}
+        if all(set(now.get(site, ())) == set(cut) for site, cut in wanted.items()):
+            return "this is what runs already"
+        running = placement_of(now, answer.problem, self._sites)
+        if running.fingerprint != answer.before.fingerprint:
+            return "the run has changed since this was asked; ask again"
+        return ""
 
     def _wanted(self, answer: Answer) -> Cuts:
         """The cuts of an answer; sites that were said to be gone keep what they have."""
@@ -287,25 +297,22 @@ class RunSubject(PlannedSubject):
         leave(self._folder, request)
         told = await_answer(self._folder, request, _PATIENCE_S, goes_on=self._folder.is_held)
         if told is None:
-            raise Refused("the run has not answered; `thalweg status` says how it is doing")
+            back = withdraw(self._folder, request)
+            what = "the request was taken back" if back else "it may still do what was asked"
+            raise Refused(f"the run has not answered, {what}; `thalweg status` tells more")
         done, text = told
         if not done:
             raise Refused(text)
         return text
 
-    def _load(self, now: Present, name: str, site: str) -> Facts:
-        """What was last measured of an operator, before what the formulas say."""
-        facts = super()._load(now, name, site)
-        frames = [line for line in self._lines() if line["kind"] == "frame"]
-        flow = frames and (frames[-1].get("operators") or {}).get(site, {}).get(name)
-        if not flow:
-            return facts
-        measured = [["measured rows in", f"{flow[0]:g}/s"], ["measured rows out", f"{flow[1]:g}/s"]]
-        return measured + [[f"planned {label}", text] for label, text in facts]
+
+def _changes(lines: list[Plain]) -> list[Plain]:
+    """The lines that say what runs from then on."""
+    return [line for line in lines if line["kind"] == "cuts"]
 
 
 def _total(nested: dict[str, dict[str, float]]) -> float:
-    return sum(rate for by in nested.values() for rate in by.values())
+    return sum(rate or 0.0 for by in nested.values() for rate in by.values())
 
 
 def _identity(line: Plain) -> str:

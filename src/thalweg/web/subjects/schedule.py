@@ -13,10 +13,10 @@ from thalweg.errors import Defect, InvalidInput
 from thalweg.model import Application, Network, Problem, Workload
 from thalweg.spark.deployment.plan import find_sites, placement_of
 from thalweg.web.picture import GAUGES, Picture, plain_number
-from thalweg.web.subject import Plain, UnknownName
+from thalweg.web.subject import Plain
 from thalweg.web.subjects.planned import PlannedSubject, Present
 
-_COLUMNS = frozenset({"time_s", "adapted", "reason", "cuts", *GAUGES})
+_COLUMNS = frozenset({"time_s", "adapted", "reason", "cuts", "started", "stopped", *GAUGES})
 _MOST_STEPS = 2_000
 
 
@@ -34,7 +34,16 @@ class ScheduleSubject(PlannedSubject):
         workload: Workload | None = None,
     ) -> None:
         self._application, self._network, self._workload = application, network, workload
-        self._steps: list[Plain] = steps.slice(0, _MOST_STEPS).to_pylist()
+        # Of very many, evenly over time, with the first and the last.
+        step = -(-steps.num_rows // _MOST_STEPS)
+        kept = sorted({*range(0, steps.num_rows, step), steps.num_rows - 1})
+        self._left_out = len(kept) < steps.num_rows and (
+            f"{len(kept):,} of {steps.num_rows:,} steps are shown."
+        )
+        self._steps: list[Plain] = [
+            {**row, "number": number}
+            for number, row in zip(kept, steps.take(kept).to_pylist(), strict=True)
+        ]
         told = steps.schema.metadata or {}
         self._strategy = told.get(b"strategy", b"atsoo").decode()
         self._plain = Problem(application=application, network=network)
@@ -46,17 +55,16 @@ class ScheduleSubject(PlannedSubject):
         """What runs at the end."""
         return self._present(self._steps[-1])
 
-    def placed(self, placement: str) -> Present:
+    def scene(self) -> Plain:
+        """What stands still."""
+        told = super().scene()
+        notes = [told["left_out"], self._left_out]
+        return {**told, "left_out": " ".join(note for note in notes if note)}
+
+    def find_placed(self, placement: str) -> Present | None:
         """What ran from a step on."""
-        for step in self._changes:
-            if _identity(step) == placement:
-                return self._present(step)
-        if placement in self._answers:
-            answer = self._answers[placement]
-            return Present(
-                problem=answer.problem, placement=answer.plan.placement, plan=answer.plan
-            )
-        raise UnknownName("no such placement was replayed")
+        found = (step for step in self._changes if _identity(step) == placement)
+        return next((self._present(step) for step in found), None)
 
     def _present(self, step: Plain) -> Present:
         problem = self._plain
@@ -135,7 +143,7 @@ def read_steps(file: Path) -> pa.Table | None:
 
 
 def _identity(step: Plain) -> str:
-    return f"t{step['time_s']:g}"
+    return f"t{step['number']}"
 
 
 def _mark(step: Plain, kind: str, placement: str | None) -> Plain:

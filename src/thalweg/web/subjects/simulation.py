@@ -16,7 +16,7 @@ from thalweg.files.model_folder import load_model
 from thalweg.model import Placement, Problem
 from thalweg.model.placement import Instance
 from thalweg.web.picture import Picture, plain_number
-from thalweg.web.subject import Plain, UnknownName
+from thalweg.web.subject import Plain
 from thalweg.web.subjects.planned import PlannedSubject, Present
 from thalweg.web.subjects.results import ResultsSubject
 
@@ -44,7 +44,7 @@ class Stage:
     @property
     def identity(self) -> str:
         """Its name among the stages of a run."""
-        return f"s{self.begin_s:g}"
+        return f"s{self.begin_s!r}"
 
 
 class SimulationSubject(PlannedSubject):
@@ -74,16 +74,11 @@ class SimulationSubject(PlannedSubject):
             strategy=self._plan.strategy,
         )
 
-    def placed(self, placement: str) -> Present:
+    def find_placed(self, placement: str) -> Present | None:
         """What ran from a moment on; nobody kept why."""
         found = next((stage for stage in self._stages if stage.identity == placement), None)
         if found is None:
-            if placement in self._answers:
-                answer = self._answers[placement]
-                return Present(
-                    problem=answer.problem, placement=answer.plan.placement, plan=answer.plan
-                )
-            raise UnknownName("no such placement was simulated")
+            return None
         same = found.placement.fingerprint == self._plan.placement.fingerprint
         return Present(
             problem=found.problem,
@@ -170,8 +165,8 @@ class SimulationSubject(PlannedSubject):
         stage = self._stages[max(bisect_right(starts, at_s) - 1, 0)]
         picture = self._draw(stage)
         segment = next(
-            (row for row in self._tables["segments"] if row["begin_s"] <= at_s <= row["end_s"]),
-            {},
+            (row for row in self._tables["segments"] if row["begin_s"] <= at_s < row["end_s"]),
+            self._tables["segments"][-1] if self._tables["segments"] else {},
         )
         length_s = segment.get("end_s", 0.0) - segment.get("begin_s", 0.0)
         gauges: dict[str, Any] = {
