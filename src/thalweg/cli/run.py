@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import fields
 from datetime import datetime
 from functools import partial
@@ -18,6 +16,7 @@ import typer
 from thalweg.cli.inputs import NetworkArgument, WorkloadOption, read_options, require_births
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, say
 from thalweg.cli.serve import OpenOption, PageOption, PortOption, require_page, show_run
+from thalweg.cli.signals import upon_signal
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment import Deployment, StartFeed
@@ -116,7 +115,7 @@ def run(
     asked = {item.name: getattr(wishes, item.name) for item in fields(wishes)}
     deployment = Deployment(**asked, feed=start_feed)
     say(f"starting {pipeline} in {folder}; `thalweg stop {folder}` ends it")
-    with _until_signal(deployment), ExitStack() as beside:
+    with upon_signal(partial(_ask_to_stop, deployment)), ExitStack() as beside:
         deployment.start(wait=False)
         if page:
             beside.enter_context(show_run(deployment.folder.path, port=port, show=open_page))
@@ -197,24 +196,11 @@ def _feed(pipeline: str, feed: str | None, data: Path | None, seed: int) -> Star
     return partial(feed_rides, rate_per_s=rate_per_s, seed=seed)
 
 
-@contextmanager
-def _until_signal(deployment: Deployment) -> Iterator[None]:
-    """Within the block, an interrupt or a termination asks the run to stop, in order."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ask(number: int, _frame: object) -> None:
-        say("stopping" if number == signal.SIGTERM else "stopping; once more to end at once")
-        deployment.request_stop()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = {n: signal.signal(n, ask) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _ask_to_stop(deployment: Deployment, number: int) -> None:
+    """Ask the run to stop, in order; a second interrupt ends it at once."""
+    say("stopping" if number == signal.SIGTERM else "stopping; once more to end at once")
+    deployment.request_stop()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _wait(deployment: Deployment, length_s: float | None) -> None:

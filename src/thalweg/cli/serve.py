@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thalweg.cli.output import say
+from thalweg.cli.signals import upon_signal
 
 if TYPE_CHECKING:
     from thalweg.web.server import PageServer
@@ -61,7 +61,7 @@ def serve(
     ended = threading.Event()
     with open_page_of(subjects, port=port, token=token, show=open_page):
         say("Ctrl-C ends it")
-        with _until_signal(ended):
+        with upon_signal(lambda _number: ended.set()):
             ended.wait()
 
 
@@ -123,20 +123,3 @@ def _read_token(file: Path | None) -> str | None:
         rule = "a file with a token in it"
         defect = Defect(file=str(file), path="--token-file", value=str(error), rule=rule)
         raise InvalidInput([defect]) from None
-
-
-@contextmanager
-def _until_signal(ended: threading.Event) -> Iterator[None]:
-    """Within the block, an interrupt or a termination is the end."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {
-        number: signal.signal(number, lambda *_: ended.set())
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

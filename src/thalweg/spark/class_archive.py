@@ -13,7 +13,7 @@ import tempfile
 import time
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thalweg.errors import ThalwegError
 from thalweg.spark import session as spark_session
@@ -83,10 +83,8 @@ def _warm_up(session: SparkSession, checkpoint: Path) -> None:
     def count(batch: DataFrame, number: int) -> None:
         done.append(number + 0 * batch.toArrow().num_rows)
 
-    rows: Any = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10)
-    counts = (
-        rows.name("rows").load().withWatermark("timestamp", "1 second").groupBy("timestamp").count()
-    )
+    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    counts = rows.withWatermark("timestamp", "1 second").groupBy("timestamp").count()
     query = (
         counts.writeStream.foreachBatch(count)
         .option("checkpointLocation", str(checkpoint))

@@ -22,6 +22,7 @@ from typing import Any, Protocol, Self
 from thalweg.errors import ThalwegError
 from thalweg.model import Network
 from thalweg.spark.deployment.check import PreparedRun, RunWishes, prepare
+from thalweg.spark.deployment.chronicle import Chronicle
 from thalweg.spark.deployment.control import MOVE, ROLLBACK, Request, await_answer, leave
 from thalweg.spark.deployment.loop import DeploymentLoop, RunParts
 from thalweg.spark.deployment.plan import Cuts
@@ -227,19 +228,26 @@ class Deployment:
         application = prepared.pipeline.application
         monitor = Monitor(application, self.folder.path / "monitor")
         self._watcher = Watcher(monitor, application, prepared.adapter.network)
+        tally = Tally(
+            Log(prepared.spec.log), sources, sinks, own_logs=self._own_logs(), span_s=span_s
+        )
         parts = RunParts(
             runtime=runtime,
             folder=self.folder,
-            tally=Tally(
-                Log(prepared.spec.log), sources, sinks, own_logs=self._own_logs(), span_s=span_s
-            ),
+            tally=tally,
             require_cuts=prepared.require_cuts,
             watcher=self._watcher,
             adapter=None if prepared.wishes.adapt is None else prepared.adapter,
             budget=self._budget or RestartBudget(),
-            timeline=Timeline(self.folder.path),
-            planned_rates=None if prepared.wishes.rates is None else dict(prepared.wishes.rates),
-            cores=count_cores({s.name: s.master for s in prepared.site_specs}, os.cpu_count() or 1),
+            chronicle=Chronicle(
+                tally=tally,
+                timeline=Timeline(self.folder.path),
+                watcher=self._watcher,
+                cores=count_cores(
+                    {s.name: s.master for s in prepared.site_specs}, os.cpu_count() or 1
+                ),
+                planned_rates=dict(prepared.wishes.rates) if prepared.wishes.rates else None,
+            ),
             about=self._about(),
         )
         loop = DeploymentLoop(parts, now_s)

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from thalweg.adapt.observation import Observation
 from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.model import Plan
+from thalweg.spark.deployment.chronicle import Chronicle
 from thalweg.spark.deployment.control import (
     MOVE,
     ROLLBACK,
@@ -33,7 +34,6 @@ from thalweg.spark.deployment.restarts import RestartBudget
 from thalweg.spark.deployment.runtime import Runtime
 from thalweg.spark.deployment.status import describe_cuts, describe_site, nest_rates, same_cuts
 from thalweg.spark.deployment.tally import Rates, Tally
-from thalweg.spark.deployment.timeline import Timeline
 from thalweg.spark.deployment.watch import Watcher
 from thalweg.spark.monitor.record import arrival_of
 from thalweg.spark.site.channel import SiteError
@@ -71,12 +71,8 @@ class RunParts:
     adapter: Decides | None = None
     """Without one, cuts change only by hand."""
     budget: RestartBudget = field(default_factory=RestartBudget)
-    timeline: Timeline | None = None
+    chronicle: Chronicle | None = None
     """Without one, nothing is kept of how the run was doing."""
-    cores: Mapping[str, int] = field(default_factory=dict)
-    """Of the sites on this machine."""
-    planned_rates: Rates | None = None
-    """What is planned with as long as nothing was measured."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """What every status says of the run: its pipeline, its network, …"""
     clock: Callable[[], float] = time.monotonic
@@ -88,6 +84,7 @@ class DeploymentLoop:
 
     def __init__(self, parts: RunParts, now_s: float) -> None:
         self._parts = parts
+        self._chronicle = parts.chronicle or Chronicle(tally=parts.tally)
         self._began_s = now_s
         self._remembered = AdapterState()
         self._history = parts.folder.read_history()
@@ -118,7 +115,7 @@ class DeploymentLoop:
             self._write_decision(now_s, "resume", reason, running)
             if self._parts.watcher is not None:
                 self._parts.watcher.changed(now_s)
-            self._keep_time(now_s, "resume", reason, None)
+            self._chronicle.tell_cuts(now_s, "resume", reason, self.cuts, None)
             if not self._history or not same_cuts(self._history[-1].cuts, running):
                 self._keep_history(running, "found running", now_s, None)
         else:
@@ -148,11 +145,11 @@ class DeploymentLoop:
         with suppress(SiteError):
             self._sites = self._parts.runtime.status()
         if self._parts.adapter is None:
-            self._keep_frame(now_s)
+            self._chronicle.tell_frame(now_s, self._seen, self._sites)
             return
         verdict = self._decide(self._parts.adapter, now_s)
         self._seen = figures_of(verdict.seen) or self._seen
-        self._keep_frame(now_s)
+        self._chronicle.tell_frame(now_s, self._seen, self._sites)
         if verdict.cuts is None:
             self._write_decision(now_s, "look", verdict.reason, self.cuts)
         else:
@@ -190,7 +187,7 @@ class DeploymentLoop:
         self._write_decision(now_s, cause, reason, before, plan=name, steps=steps, seconds=seconds)
         self._decision["expected"] = expected_of(plan)
         self.changes.append(self._decision)
-        self._keep_time(now_s + seconds, cause, reason, name)
+        self._chronicle.tell_cuts(now_s + seconds, cause, reason, self.cuts, name)
         if cause != ROLLBACK:
             self._keep_history(self.cuts, reason, now_s, name)
 
@@ -292,13 +289,13 @@ class DeploymentLoop:
             self._parts.budget.spend(site, now_s, cause)
             self.restarts.append({"site": site, "at_s": round(now_s, 3), "cause": cause})
             what = site if query is None else f"the query {query} of {site}"
-            self._mark(now_s, "failure", f"{what} died", cause)
+            self._chronicle.tell_mark(now_s, "failure", f"{what} died", cause)
             begin_s = self._parts.clock()
             try:
                 self._parts.runtime.restart(site, query)
                 seconds = self._parts.clock() - begin_s
                 told = f"started again in {seconds:.1f} s, from where its checkpoints are"
-                self._mark(now_s + seconds, "restart", f"{what} is back", told)
+                self._chronicle.tell_mark(now_s + seconds, "restart", f"{what} is back", told)
                 return
             except SiteError as error:
                 cause, query = str(error), None
@@ -312,15 +309,6 @@ class DeploymentLoop:
             self._note = f"{error.site} did not end in order: {error.reason}"
 
     # What is told
-
-    def _keep_time(self, at_s: float, cause: str, reason: str, plan: str | None) -> None:
-        if self._parts.timeline is not None:
-            rates = self._parts.tally.rates() or self._parts.planned_rates
-            self._parts.timeline.write_cuts(at_s, cause, reason, self.cuts, plan=plan, rates=rates)
-
-    def _mark(self, at_s: float, mark: str, title: str, text: str) -> None:
-        if self._parts.timeline is not None:
-            self._parts.timeline.write_mark(at_s, mark, title, text)
 
     def glance(self, now_s: float) -> None:
         """Write down how a run is doing while its cuts change, from another thread.
@@ -336,21 +324,7 @@ class DeploymentLoop:
             if adapter is not None and rates is not None:
                 with suppress(ThalwegError):
                     self._seen = figures_of(adapter.observe(now_s, self.cuts, rates))
-            self._keep_frame(now_s)
-
-    def _keep_frame(self, now_s: float) -> None:
-        if self._parts.timeline is None:
-            return
-        watcher = self._parts.watcher
-        self._parts.timeline.write_frame(
-            now_s,
-            seen=self._seen,
-            rates=self._parts.tally.rates(),
-            rows_out=sum(self._parts.tally.rows_out.values()),
-            sites=self._sites,
-            measured=None if watcher is None else watcher.monitor.figures(now_s),
-            cores=self._parts.cores,
-        )
+            self._chronicle.tell_frame(now_s, self._seen, self._sites)
 
     def status(self, state: str, now_s: float, error: str | None = None) -> dict[str, Any]:
         """How the run is doing, as plain data."""

@@ -30,11 +30,10 @@ from thalweg.web.question import Answer
 from thalweg.web.subject import Plain, Refused, Update
 from thalweg.web.subjects.planned import PlannedSubject, Present
 from thalweg.web.timeline_reader import TimelineReader
+from thalweg.web.timeline_words import changes_in, identity_of, mark_of, text_of, total_rate
 
 _LEAST_FRAMES, _MOST_FRAMES, _MOST_SITE_FRAMES = 200, 2_000, 25_000
 _PATIENCE_S = 180.0
-_STATES = {"first": "first deployment", "resume": "resumed", "adapt": "adapted"}
-_STATES |= {"move": "moved by hand", "rollback": "rolled back"}
 _HOW_KNOWN = (
     "T, B and RU are estimates at the rates measured; links, CPU, memory and lags are measured."
 )
@@ -76,7 +75,7 @@ class RunSubject(PlannedSubject):
     def present(self) -> Present:
         """The cuts that run, at the rates that were last measured."""
         lines = self._timeline.lines()
-        changes = _changes(lines)
+        changes = changes_in(lines)
         if not changes:
             return self._present_of({"cuts": {}}, None)
         found = self._present_of(changes[-1], self._rates(lines))
@@ -85,7 +84,7 @@ class RunSubject(PlannedSubject):
 
     def find_placed(self, placement: str) -> Present | None:
         """What ran under a placement's name, at the rates at which it was chosen."""
-        changes = {_identity(line): line for line in _changes(self._timeline.lines())}
+        changes = {identity_of(line): line for line in changes_in(self._timeline.lines())}
         if placement not in changes:
             return None
         if placement == list(changes)[-1]:
@@ -102,7 +101,7 @@ class RunSubject(PlannedSubject):
             placement=placement,
             plan=self._plan(line.get("plan")),
             strategy=str(self._told.get("strategy", "atsoo")),
-            text=_text(line) if "cause" in line else "",
+            text=text_of(line) if "cause" in line else "",
         )
 
     def _plan(self, name: object) -> Plan | None:
@@ -118,7 +117,7 @@ class RunSubject(PlannedSubject):
         """Events/s by source and site as last measured; None where that is not known."""
         told = [line.get("rates") for line in lines if line["kind"] == "frame"]
         # When nothing comes, those of the last rows: at no rates at all nothing can be asked.
-        return self._flat(next((r for r in reversed(told) if r and _total(r) > 0), None))
+        return self._flat(next((r for r in reversed(told) if r and total_rate(r) > 0), None))
 
     def _flat(self, nested: object) -> dict[tuple[str, str], float] | None:
         """Rates of a line by source and site; None where it has none."""
@@ -140,13 +139,13 @@ class RunSubject(PlannedSubject):
             if line["kind"] == "frame":
                 number += 1
                 if number % step == 0 or number in (1, count):
-                    frames.append(self._frame(line, "" if before is None else _identity(before)))
+                    frames.append(self._frame(line, "" if before is None else identity_of(before)))
                 continue
             if line["kind"] == "cuts":
-                placements[_identity(line)] = self._placement(line, before)
+                placements[identity_of(line)] = self._placement(line, before)
                 before = line
             if not line.get("again"):
-                marks.append(_mark(line))
+                marks.append(mark_of(line))
         told = {"frames": frames, "placements": placements, "marks": marks}
         return {**told, "position": position, "live": self.is_live}
 
@@ -159,7 +158,7 @@ class RunSubject(PlannedSubject):
         """Lines as they are written, and the end of the run."""
         state = self._state()
         yield Update(kind="state", data={"live": self.is_live, "text": state})
-        changes = _changes(self._timeline.since(0)[0][: max(after, 0)])
+        changes = changes_in(self._timeline.since(0)[0][: max(after, 0)])
         before = changes[-1] if changes else None
         while True:
             # Asked first: what is written before the end is told before it.
@@ -167,14 +166,14 @@ class RunSubject(PlannedSubject):
             lines, after = self._timeline.since(after)
             for line in lines:
                 if line["kind"] == "frame":
-                    identity = "" if before is None else _identity(before)
+                    identity = "" if before is None else identity_of(before)
                     yield Update(kind="frame", data=self._frame(line, identity))
                     continue
                 if line["kind"] == "cuts":
                     yield Update(kind="placement", data=self._placement(line, before))
                     before = line
                 if not line.get("again"):
-                    yield Update(kind="mark", data=_mark(line))
+                    yield Update(kind="mark", data=mark_of(line))
             if live and state != (now := self._state()):
                 state = now
                 yield Update(kind="state", data={"live": True, "text": state})
@@ -199,16 +198,16 @@ class RunSubject(PlannedSubject):
     def _placement(self, line: Plain, before: Plain | None) -> Plain:
         picture, old = self._picture(line), None if before is None else self._picture(before)
         return picture.describe(
-            _identity(line),
+            identity_of(line),
             at_s=line["at_s"],
             strategy=str(self._told.get("strategy", "")),
-            text=_text(line),
+            text=text_of(line),
             before=old,
         )
 
     def _picture(self, line: Plain) -> Picture:
         """Cuts as drawn, at the rates at which they were chosen."""
-        identity = _identity(line)
+        identity = identity_of(line)
         if identity not in self._pictures:
             self._pictures[identity] = self.picture(
                 self._present_of(line, self._flat(line.get("rates")))
@@ -265,7 +264,7 @@ class RunSubject(PlannedSubject):
             wanted = self._wanted(answer)
         except InvalidInput as error:
             return "; ".join(str(defect) for defect in error.defects)
-        changes = _changes(self._timeline.lines())
+        changes = changes_in(self._timeline.lines())
         now = as_cuts(changes[-1]["cuts"]) if changes else {}
         if all(set(now.get(site, ())) == set(cut) for site, cut in wanted.items()):
             return "this is what runs already"
@@ -304,44 +303,3 @@ class RunSubject(PlannedSubject):
         if not done:
             raise Refused(text)
         return text
-
-
-def _changes(lines: list[Plain]) -> list[Plain]:
-    """The lines that say what runs from then on."""
-    return [line for line in lines if line["kind"] == "cuts"]
-
-
-def _total(nested: dict[str, dict[str, float]]) -> float:
-    return sum(rate or 0.0 for by in nested.values() for rate in by.values())
-
-
-def _identity(line: Plain) -> str:
-    return f"p{line['at_s']:.3f}"
-
-
-def _title(line: Plain) -> str:
-    return _STATES.get(str(line.get("cause")), str(line.get("cause", "")))
-
-
-def _text(line: Plain) -> str:
-    """What happened and why, said once."""
-    title, reason = _title(line), str(line.get("reason", ""))
-    return reason if reason.startswith(title) else f"{title}: {reason}"
-
-
-def _mark(line: Plain) -> Plain:
-    """A change or something that died, on the axis of time."""
-    if line["kind"] == "mark":
-        told = {"kind": line["mark"], "title": line["title"], "text": line.get("text", "")}
-        return {"at_s": line["at_s"], **told, "placement": None}
-    kind = "change" if line.get("cause") == "resume" else str(line.get("cause"))
-    reason = str(line.get("reason", ""))
-    title = _title(line) if kind in ("first", "change") else _text(line)
-    cuts = "; ".join(f"{s}: {', '.join(cut) or 'nothing'}" for s, cut in line["cuts"].items())
-    return {
-        "at_s": line["at_s"],
-        "kind": kind,
-        "title": title,
-        "text": f"{reason}. Now {cuts}",
-        "placement": _identity(line),
-    }
