@@ -334,7 +334,9 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         broker.kill()
 
 
-@pytest.mark.parametrize("address", ["directory", "kafka"], indirect=True)
+@pytest.mark.parametrize(
+    "address", ["directory", pytest.param("kafka", marks=pytest.mark.slow)], indirect=True
+)
 def test_rows_that_go_over_a_link_count_once(tmp_path: Path, address: str) -> None:
     pytest.importorskip("pyspark")
     spec = replace(deployment(tmp_path, RIDES, (FOG,)), link=address)
