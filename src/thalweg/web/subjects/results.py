@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -32,7 +33,7 @@ class ResultsSubject(Subject):
     def __init__(self, place: Path, title: str | None = None) -> None:
         super().__init__(title or place.name or str(place.absolute().name))
         self._folder = place if place.is_dir() else place.parent
-        found = sorted(place.rglob("*")) if place.is_dir() else [place]
+        found = sorted(place.rglob("*"), key=_in_order) if place.is_dir() else [place]
         found = [file for file in found if self._is_own(file)]
         self._tables = [file for file in found if file.suffix == ".parquet"][:_MOST_TABLES]
         self._images = {
@@ -101,6 +102,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     return value
+
+
+def _in_order(file: Path) -> list[tuple[int, str]]:
+    """Names as people sort them: figure 5 before figure 10.
+
+    >>> sorted([Path("figure-10.png"), Path("figure-5.png")], key=_in_order)[0].name
+    'figure-5.png'
+    """
+    parts = re.split(r"(\d+)", file.as_posix())
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def _short(text: str) -> str:
