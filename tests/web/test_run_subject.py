@@ -11,8 +11,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import thalweg as tw
 from thalweg.errors import InvalidInput
+from thalweg.model.assembly import build_network
+from thalweg.model.views import Link, Node, Site
+from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.timeline import NEW, OLD, Timeline, read_timeline
+from thalweg.spark.monitor import read_monitor
 from thalweg.web.question import Question
 from thalweg.web.subject import Refused, UnknownName
 from thalweg.web.subjects.run import RunSubject
@@ -56,7 +61,9 @@ def test_a_surge_an_adaptation_a_death_and_what_was_applied_are_on_the_axis(tmp_
         busy = history["frames"][-1]
         assert set(busy["sites"]) == set(SITES)
         assert busy["sites"]["fog-0"]["memory_bytes"] > 1e6
-        assert busy["links"]["fog-0>cloud"]["bps"] > 0
+        link = busy["links"]["fog-0>cloud"]
+        assert link["load"] == pytest.approx(link["bps"] / 0.5e6)
+        assert link["bps"] > 0
         adapted = next(m for m in history["marks"] if m["kind"] == "adapt")
         placement = history["placements"][adapted["placement"]]
         assert placement["changed"]
@@ -147,6 +154,11 @@ def test_a_long_change_is_seen_while_it_lasts(tmp_path: Path):
     assert len(during) >= 3
     rates = [frame["gauges"]["events_in_per_s"] for frame in during]
     assert min(rates) > 0
+    # What arrived meanwhile was counted by the monitor, too, and once.
+    told = json.loads((folder / "report.json").read_text())
+    kept = read_monitor(folder / "monitor").to_pylist()
+    arrived = sum(dict(r["rows"])["rides"] for r in kept if r["role"] == "gateway")
+    assert arrived == told["rows_in"]
     assert during[-1]["gauges"]["uplink_bps"] > 0
 
 
@@ -228,6 +240,25 @@ def test_a_reader_follows_a_timeline_over_its_turns(tmp_path: Path):
     titles += [line["title"] for line in lines if line["kind"] == "mark"]
     assert titles == [f"mark {second}" for second in range(120)]
     assert reader.since(position) == ([], position)
+
+
+def test_fogs_that_share_a_link_fill_it_together(tmp_path: Path):
+    node = (Node(name="n", cpu_ips=1e9, memory_bytes=1e9),)
+    sites = [
+        *(Site(name=f"fog-{k}", tier="fog", nodes=node) for k in range(2)),
+        Site(name="hub", tier="edge", nodes=node),
+        Site(name="cloud", tier="cloud", nodes=node),
+    ]
+    links = [Link(a=f"fog-{k}", b="hub", latency_s=0.0, bandwidth_bps=1e6) for k in range(2)]
+    links.append(Link(a="hub", b="cloud", latency_s=0.0, bandwidth_bps=1e6))
+    folder = RunFolder(tmp_path)
+    folder.write_model(tw.scenarios.taxi_demand(), build_network("shared", sites, links))
+    (tmp_path / "run.json").write_text("{}")
+    frame = {"kind": "frame", "at_s": 1.0, "links": {f"fog-{k}": {"bps": 3e5} for k in range(2)}}
+    (tmp_path / NEW).write_text(json.dumps(frame) + "\n")
+    (shown,) = RunSubject(tmp_path).history()["frames"]
+    assert shown["links"]["fog-0>hub"] == {"bps": 3e5, "load": pytest.approx(0.3), "lag_s": None}
+    assert shown["links"]["hub>cloud"] == {"bps": 6e5, "load": pytest.approx(0.6)}
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path):

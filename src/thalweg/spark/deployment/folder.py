@@ -31,6 +31,7 @@ from uuid import uuid4
 from thalweg.errors import Defect, Defects, InvalidInput
 from thalweg.files.model_folder import load_model, save_model
 from thalweg.model import Application, Network
+from thalweg.spark.deployment.lines import append_line
 from thalweg.spark.query.checkpoint import require_writable
 
 _VERSION = 1
@@ -220,12 +221,7 @@ class RunFolder:
 
     def write_decision(self, decision: Mapping[str, Any]) -> None:
         """Add a decision to those before; a line that a crash has cut off is left behind."""
-        with self.decisions_file.open("ab+") as file:
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                torn = file.read(1) != b"\n"
-                file.write(b"\n" if torn else b"")
-            file.write(json.dumps(decision, allow_nan=False).encode() + b"\n")
+        append_line(self.decisions_file, json.dumps(decision, allow_nan=False).encode())
 
     def read_decisions(self) -> list[dict[str, Any]]:
         """Every decision, oldest first; lines that a crash has cut off are left out."""

@@ -294,9 +294,9 @@ class Deployment:
             return
         # What ended the run may also keep its end from being written down.
         with suppress(OSError, ThalwegError):
+            self.report = loop.report(state, now_s, error)
             if self._watcher is not None:
                 self._watcher.close()
-            self.report = loop.report(state, now_s, error)
             self.folder.write_report(self.report)
             self._tell(loop.status(state, now_s, error))
 

@@ -137,10 +137,9 @@ class DeploymentLoop:
 
     def look(self, now_s: float) -> None:
         """See how the run is doing, and change its cuts if that is better."""
-        born = self._parts.tally.update(now_s)
+        self._count(now_s)
         if self._parts.watcher is not None:
-            records = [*(arrival_of(s, now_s) for s in born), *self._parts.runtime.records()]
-            self._parts.watcher.look(records, self.cuts, now_s)
+            self._parts.watcher.look(self._parts.runtime.records(), self.cuts, now_s)
         # A site that is too busy to answer, or dead, tells so elsewhere.
         with suppress(SiteError):
             self._sites = self._parts.runtime.status()
@@ -154,6 +153,12 @@ class DeploymentLoop:
             self._write_decision(now_s, "look", verdict.reason, self.cuts)
         else:
             self._change(now_s, "adapt", verdict.reason, verdict.cuts, verdict.plan)
+
+    def _count(self, now_s: float) -> None:
+        """Count what has come; what was born is told once, so the monitor has to hear of it now."""
+        born = self._parts.tally.update(now_s)
+        if self._parts.watcher is not None:
+            self._parts.watcher.take(arrival_of(segment, now_s) for segment in born)
 
     def _decide(self, adapter: Decides, now_s: float) -> Verdict:
         """What to do; whatever keeps that from being found does not keep the run from going on."""
@@ -319,7 +324,7 @@ class DeploymentLoop:
         with self._glancing:
             if not self._changing:
                 return
-            self._parts.tally.update(now_s)
+            self._count(now_s)
             adapter, rates = self._parts.adapter, self._parts.tally.rates()
             if adapter is not None and rates is not None:
                 with suppress(ThalwegError):
@@ -349,7 +354,7 @@ class DeploymentLoop:
 
     def report(self, state: str, now_s: float, error: str | None = None) -> dict[str, Any]:
         """What came out of the run, as plain data."""
-        self._parts.tally.update(now_s)
+        self._count(now_s)
         told = self.status(state, now_s, error)
         for name in ("pid", "heartbeat_s", "sites", "rates", "last_decision", "note", "changes"):
             told.pop(name)

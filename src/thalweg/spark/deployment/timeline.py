@@ -13,13 +13,14 @@ file begins with the cuts that run, so it can be read alone.
 from __future__ import annotations
 
 import json
-import os
+import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from thalweg.spark.deployment.lines import append_line
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.status import nest_rates
 from thalweg.spark.deployment.tally import Rates
@@ -39,6 +40,7 @@ class Timeline:
 
     def __init__(self, folder: Path, *, most_bytes: int = _MOST_BYTES) -> None:
         self._folder, self._most_bytes = folder, most_bytes
+        self._lock = threading.Lock()
         self._cuts: Line | None = None
         self._rows_out: deque[tuple[float, int]] = deque()
         self._usage: dict[str, tuple[float, ProcessUsage]] = {}
@@ -133,22 +135,20 @@ class Timeline:
 
     def _write(self, line: Line) -> None:
         """Add a line; what cannot be written must not end a run."""
-        text = json.dumps(line, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        text = _encode(line)
         file = self._folder / NEW
-        with suppress(OSError):
+        # A look from another thread writes, too, while cuts change.
+        with self._lock, suppress(OSError):
             with suppress(FileNotFoundError):
                 if file.stat().st_size + len(text) > self._most_bytes:
                     file.replace(self._folder / OLD)
-            with file.open("ab+") as opened:
-                if opened.tell() == 0:
-                    if self._cuts is not None and line["kind"] != "cuts":
-                        again = {**self._cuts, "again": True}
-                        opened.write(json.dumps(again, separators=(",", ":")).encode() + b"\n")
-                else:
-                    # A crash may have cut the last line off.
-                    opened.seek(-1, os.SEEK_END)
-                    opened.write(b"" if opened.read(1) == b"\n" else b"\n")
-                opened.write(text)
+            if self._cuts is not None and line["kind"] != "cuts" and not file.exists():
+                append_line(file, _encode({**self._cuts, "again": True}))
+            append_line(file, text)
+
+
+def _encode(line: Line) -> bytes:
+    return json.dumps(line, allow_nan=False, separators=(",", ":")).encode()
 
 
 def read_timeline(folder: Path) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -37,10 +37,7 @@ class Watcher:
 
     def look(self, records: Sequence[Mapping[str, Any]], cuts: Cuts, now_s: float) -> None:
         """Take records in, and compare, if it has been quiet for long enough."""
-        for record in records:
-            # A record that cannot be right must not end a run.
-            with suppress(InvalidInput):
-                self.monitor.take(record)
+        self.take(records)
         begin_s = self._changed_s
         if begin_s is None or now_s - begin_s < _SETTLE_S + _LEAST_S:
             return
@@ -51,6 +48,13 @@ class Watcher:
         placement = place_cuts(self._application, self._network, cuts)
         rows = compare_planned(self._application, self._network, placement, figures)
         self.comparison = [describe_comparison(row) for row in rows]
+
+    def take(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Take records in."""
+        for record in records:
+            # A record that cannot be right must not end a run.
+            with suppress(InvalidInput):
+                self.monitor.take(record)
 
     def close(self) -> None:
         """Keep what was measured."""
