@@ -42,6 +42,11 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
+def rows_of(folder: Path, table: str) -> list[dict]:
+    rows = pq.read_table(folder / f"{table}.parquet").to_pylist()
+    return [row for row in rows if row["replication"] == 0]
+
+
 def test_a_simulation_is_replayed_with_its_changes(simulated: Path):
     (subject,) = open_subjects([simulated])
     assert subject.kind == "simulation"
@@ -58,6 +63,19 @@ def test_a_simulation_is_replayed_with_its_changes(simulated: Path):
     assert surge["links"]["hub-west>cloud"]["bps"] > calm
     segments = pq.read_table(simulated / "segments.parquet").to_pylist()
     assert early["gauges"]["uplink_bps"] == pytest.approx(segments[0]["uplink_bps"])
+    rate_of = {row["name"]: row["throughput_per_s"] for row in rows_of(simulated, "operators")}
+    for number, begin_s in ((20, 0.0), (-1, 6.0)):
+        waits: dict[str, float] = {}
+        for row in rows_of(simulated, "placements"):
+            for queue in rows_of(simulated, "queues"):
+                if (row["begin_s"], row["operator"]) == (begin_s, queue["name"]):
+                    # The first frame is before any moment at which queues were looked at.
+                    waiting = queue["queue"][number - 1 if number > 0 else number]
+                    site = row["node"].partition("/")[0]
+                    waits[site] = max(waits.get(site, 0.0), waiting / rate_of[queue["name"]])
+        assert max(waits.values()) > 0
+        for site, told in history["frames"][number]["sites"].items():
+            assert told.get("lag_s", 0.0) == pytest.approx(waits.get(site, 0.0), abs=1e-6)
     assert subject.why(operator="clean", site="cloud", link="", placement="s0.0")["why"]
     with pytest.raises(UnknownName):
         subject.why(operator="clean", site="cloud", link="", placement="s5.0")
@@ -85,7 +103,9 @@ def test_a_schedule_is_shown_step_by_step(tmp_path: Path):
     workload, steps = str(tmp_path / "days.csv"), str(tmp_path / "steps.parquet")
     assert run(["schedule", *files, "--workload", workload, "--out", steps]) == 0
     wanted = pq.read_table(steps).to_pylist()
-    for more in ([], [workload]):
+    table = str(tmp_path / "days.parquet")
+    tw.save(tw.load_workload(workload), table)
+    for more in ([], [workload], [table]):
         (subject,) = open_subjects([*files, steps, *more])
         assert subject.kind == "schedule"
         history = json.loads(json.dumps(subject.history(), allow_nan=False))
@@ -94,6 +114,8 @@ def test_a_schedule_is_shown_step_by_step(tmp_path: Path):
         assert shown == pytest.approx([row["uplink_bps"] for row in wanted])
         changed = sum(a["cuts"] != b["cuts"] for a, b in pairwise(wanted))
         assert len(history["placements"]) == changed + 1
+    with pytest.raises(InvalidInput, match="one file with the steps"):
+        open_subjects([*files, steps, steps])
     born = [f["gauges"]["events_in_per_s"] for f in history["frames"]]
     assert born == pytest.approx([15e3, 15e3, 60e3, 60e3, 15e3])
 

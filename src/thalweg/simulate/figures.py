@@ -81,8 +81,8 @@ def tell(session: Session) -> RunFigures:
         segments=[tell_segment(session, k) for k in range(len(session.segments))],
         moves=[_move_row(move) for move in session.moves],
         queues=_queue_rows(session, servers),
-        placements=_placement_rows(session),
-        rates=_rate_rows(session),
+        placements=[] if session.setting.brief else _placement_rows(session),
+        rates=[] if session.setting.brief else _rate_rows(session),
         totals=_totals(session, servers),
         histogram=_histogram_rows(session),
         decisions=session.decisions,
@@ -114,25 +114,18 @@ def _placement_rows(session: Session) -> list[Row]:
 
 
 def _rate_rows(session: Session) -> list[Row]:
-    """Every source at every site, for each segment that began with other rates."""
+    """Every source at every site at first, and those that changed as each segment began."""
     rows: list[Row] = []
-    known: dict[str, dict[tuple[str, str], float]] = {}
+    known: dict[tuple[str, str, str], float] = {}
     for segment in session.segments:
         for program in segment.programs:
-            name, rates = program.problem.application.name, program.problem.birth_rates
-            if known.get(name) == rates:
-                continue
-            known[name] = rates
-            rows += [
-                {
-                    "begin_s": segment.begin_s,
-                    "application": name,
-                    "source": source,
-                    "site": site,
-                    "rate_per_s": float(rate),
-                }
-                for (source, site), rate in rates.items()
-            ]
+            name = program.problem.application.name
+            for (source, site), rate in program.problem.birth_rates.items():
+                if known.get((name, source, site)) == rate:
+                    continue
+                known[name, source, site] = rate
+                told = {"application": name, "source": source, "site": site}
+                rows.append({"begin_s": segment.begin_s, **told, "rate_per_s": float(rate)})
     return rows
 
 

@@ -46,6 +46,14 @@ class Stage:
         """Its name among the stages of a run."""
         return f"s{self.begin_s!r}"
 
+    @cached_property
+    def node_of(self) -> dict[str, str]:
+        """Where each instance runs in it, by the name that tables have for it."""
+        return {
+            i.operator if i.origin is None else f"{i.operator}@{i.origin}": i.node
+            for i in self.placement
+        }
+
 
 class SimulationSubject(PlannedSubject):
     """The first run of a simulation, from the folder of `thalweg simulate --out`."""
@@ -100,22 +108,18 @@ class SimulationSubject(PlannedSubject):
     def _stages(self) -> list[Stage]:
         """What ran at which rates, from each moment at which either changed."""
         app, net = self._problem.application, self._problem.network
-        begins = {row["begin_s"] for name in ("placements", "rates") for row in self._own(name)}
+        placed: dict[float, list[Instance]] = {}
+        for row in self._own("placements"):
+            instance = Instance(operator=row["operator"], node=row["node"], origin=row["origin"])
+            placed.setdefault(row["begin_s"], []).append(instance)
+        born: dict[float, dict[tuple[str, str], float]] = {}
+        for row in self._own("rates"):
+            born.setdefault(row["begin_s"], {})[row["source"], row["site"]] = row["rate_per_s"]
         stages: list[Stage] = []
-        placement, rates = self._plan.placement, None
-        for begin_s in sorted(begins):
-            placed = [
-                Instance(operator=row["operator"], node=row["node"], origin=row["origin"])
-                for row in self._own("placements")
-                if row["begin_s"] == begin_s
-            ]
-            born = {
-                (row["source"], row["site"]): row["rate_per_s"]
-                for row in self._own("rates")
-                if row["begin_s"] == begin_s
-            }
-            placement = Placement.of(placed) if placed else placement
-            rates = born or rates
+        placement, rates = self._plan.placement, self._problem.birth_rates
+        for begin_s in sorted(placed.keys() | born.keys()):
+            placement = Placement.of(placed[begin_s]) if begin_s in placed else placement
+            rates = {**rates, **born.get(begin_s, {})}
             problem = Problem(application=app, network=net, rates=rates)
             stages.append(Stage(begin_s=begin_s, problem=problem, placement=placement))
         return stages or [Stage(begin_s=0.0, problem=self._problem, placement=placement)]
@@ -178,10 +182,10 @@ class SimulationSubject(PlannedSubject):
         }
         sites = picture.sites()
         links = picture.links()
-        for site, lag_s in self._lags(at_s, "operator").items():
+        for site, lag_s in self._lags(at_s, stage, "operator").items():
             if site in sites:
                 sites[site]["lag_s"] = lag_s
-        for ends, lag_s in self._lags(at_s, "link").items():
+        for ends, lag_s in self._lags(at_s, stage, "link").items():
             if ends in links:
                 links[ends]["lag_s"] = lag_s
         return {
@@ -192,21 +196,24 @@ class SimulationSubject(PlannedSubject):
             "links": links,
         }
 
-    def _lags(self, at_s: float, sort: str) -> dict[str, float]:
-        """Seconds of work that wait at each site or link: queue over throughput (Little's law)."""
+    def _lags(self, at_s: float, stage: Stage, sort: str) -> dict[str, float]:
+        """Seconds of work that wait at each site or link: queue over throughput (Little's law).
+
+        An operator's queue is where it runs at that moment; tables know only where it ended.
+        """
         table = "links" if sort == "link" else "operators"
-        rows = {row["name"]: row for row in self._tables[table]}
+        rate_of = {row["name"]: row["throughput_per_s"] for row in self._tables[table]}
         found: dict[str, float] = {}
         for queue in self._tables["queues"]:
-            row = rows.get(queue["name"])
-            if queue["sort"] != sort or row is None or not row["throughput_per_s"]:
+            name = queue["name"]
+            if queue["sort"] != sort or not rate_of.get(name):
                 continue
+            node = stage.node_of.get(name, "")
+            where = self._link_of(name) if sort == "link" else self._site_of(node)
             k = bisect_right(queue["time_s"], at_s) - 1
             waiting = queue["queue"][k] if k >= 0 else 0
-            where = self._link_of(row["name"]) if sort == "link" else self._site_of(row["node"])
             if where:
-                lag_s = waiting / row["throughput_per_s"]
-                found[where] = max(found.get(where, 0.0), round(lag_s, 6))
+                found[where] = max(found.get(where, 0.0), round(waiting / rate_of[name], 6))
         return found
 
     def _site_of(self, node: str) -> str:
