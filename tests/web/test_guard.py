@@ -129,3 +129,18 @@ def test_all_assets_are_in_the_package_and_small():
         text = content.decode()
         assert "https://" not in text.replace("https://www.w3.org", ""), name
         assert "//cdn" not in text, name
+
+
+def test_an_error_of_our_own_is_answered_in_words(capfd):
+    app, net = tw.scenarios.small_taxi(), tw.scenarios.small_city()
+    subject = PlanSubject(app, net, tw.plan(app, net))
+
+    def fail():
+        raise RuntimeError("a slip")
+
+    subject.scene = fail
+    guarded = make_app(Room([subject]), TOKEN)
+    found = ask(guarded, "GET", "/api/subjects/0/scene", {"authorization": f"Bearer {TOKEN}"})
+    assert found.status_code == 500
+    assert found.json() == {"problems": ["an error inside Thalweg: RuntimeError: a slip"]}
+    assert "Traceback" not in capfd.readouterr().err

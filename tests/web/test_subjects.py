@@ -182,6 +182,46 @@ def test_grouping_loses_no_site_and_no_bit(seed, most):
     assert max(s["memory"] for s in picture.sites().values()) == pytest.approx(worst)
 
 
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1))
+def test_links_and_sites_are_sums_over_every_stream_and_operator(seed):
+    """Against walking each stream's way link by link, and each node operator by operator."""
+    rng = np.random.default_rng(seed)
+    app = tw.scenarios.small_taxi()
+    net = tw.scenarios.small_city()
+    plan = tw.plan(app, net, str(rng.choice(["cloud-only", "aels-rp", "tcep"])))
+    rates = {("rides", f"hub-{s}"): float(rng.uniform(0, 9e3)) for s in ("west", "centre", "east")}
+    problem = Problem(application=app, network=net, rates=rates)
+    picture = Picture(problem=problem, placement=plan.placement, grouping=Grouping.of(net))
+    evaluation = picture.evaluation
+    deployment, graph = evaluation.deployment, evaluation.deployment.graph
+    on_link, need = {}, {}
+    for edge in range(graph.source.size):
+        a, b = (
+            int(net.node_site[deployment.node[end[edge]]]) for end in (graph.source, graph.target)
+        )
+        for link in net.wan.route(a, b).tolist():
+            start, end = net.wan.link_ends(link)
+            ends = f"{net.site_names[start]}>{net.site_names[end]}"
+            bps, free = on_link.get(ends, (0.0, 0.0))
+            free = float(net.wan.link_available_bps([link])[0])
+            on_link[ends] = (bps + float(evaluation.rates.flow_bps[edge]), free)
+    for k in range(deployment.size):
+        node = net.node(int(deployment.node[k]))
+        cpu, memory = need.get(node.name, (0.0, 0.0))
+        cpu += float(evaluation.demand.cpu_ips[k]) / node.cpu_available_ips
+        memory += float(evaluation.demand.memory_bytes[k]) / node.memory_available_bytes
+        need[node.name] = (cpu, memory)
+    shown = picture.links()
+    assert set(shown) == set(on_link)
+    for ends, (bps, free) in on_link.items():
+        assert shown[ends] == {"bps": pytest.approx(bps), "load": pytest.approx(bps / free)}
+    for site, told in picture.sites().items():
+        here = [shares for name, shares in need.items() if name.partition("/")[0] == site]
+        assert told["cpu"] == pytest.approx(max((cpu for cpu, _ in here), default=0.0))
+        assert told["memory"] == pytest.approx(max((memory for _, memory in here), default=0.0))
+
+
 def test_endless_figures_are_words_in_json(taxi):
     app, net, plan = taxi
     problem = Problem(application=app, network=net, rates={("rides", "hub-east"): 1e9})
@@ -202,6 +242,16 @@ def test_places_that_cannot_be_shown_are_all_told(tmp_path: Path):
         assert place in str(told.value)
 
 
+def test_a_plan_of_something_else_is_told_when_it_is_opened(tmp_path: Path, taxi):
+    other, net = tw.scenarios.taxi_demand(), tw.scenarios.fog_cloud(3)
+    tw.save(other, tmp_path / "app.yaml")
+    tw.save(net, tmp_path / "net.yaml")
+    tw.save(taxi[2], tmp_path / "plan.json")
+    with pytest.raises(InvalidInput) as told:
+        open_subjects([tmp_path / name for name in ("app.yaml", "net.yaml", "plan.json")])
+    assert len(told.value.defects) == 2
+
+
 def test_an_application_alone_asks_for_its_network(tmp_path: Path, taxi):
     tw.save(taxi[0], tmp_path / "app.yaml")
     with pytest.raises(InvalidInput, match="network"):
@@ -210,5 +260,5 @@ def test_an_application_alone_asks_for_its_network(tmp_path: Path, taxi):
     (found,) = open_subjects([tmp_path / "net.yaml", tmp_path / "app.yaml"], strategy="aels")
     assert found.kind == "plan"
     assert "by aels" in found.title
-    with pytest.raises(InvalidInput, match="one application"):
+    with pytest.raises(InvalidInput, match="one file with the application"):
         open_subjects([tmp_path / "app.yaml", tmp_path / "app.yaml", tmp_path / "net.yaml"])

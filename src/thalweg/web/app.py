@@ -136,6 +136,10 @@ def _add_errors(app: FastAPI) -> None:
         ]
         return told(422, *lines)
 
+    @app.exception_handler(Exception)
+    async def _own(_: Request, error: Exception) -> JSONResponse:
+        return told(500, f"an error inside Thalweg: {type(error).__name__}: {str(error)[:300]}")
+
     @app.exception_handler(StarletteHTTPException)
     async def _http(_: Request, error: StarletteHTTPException) -> JSONResponse:
         return told(error.status_code, str(error.detail))
@@ -192,7 +196,6 @@ def _add_reading(app: FastAPI, room: Room) -> None:
 
 
 def _add_details(app: FastAPI, room: Room) -> None:
-
     @app.get("/api/subjects/{number}/why")
     def why(
         number: int,

@@ -72,6 +72,12 @@ class Grouping:
         """The name of what stands for a site."""
         return self.names[int(self.shown[site])]
 
+    def ends_of(self, link: int) -> str:
+        """The two ends of a directed link, as "a>b"; empty where one group stands for both."""
+        start, end = self.network.wan.link_ends(link)
+        a, b = self.name_of(start), self.name_of(end)
+        return "" if a == b else f"{a}>{b}"
+
     def members(self, name: str) -> npt.NDArray[np.int64]:
         """The sites that a shown name stands for; `KeyError` where it stands for none."""
         if name not in self.names:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thalweg.errors import Defect, Defects, InvalidInput
-from thalweg.files.load import load_any
+from thalweg.files.load import load_any, load_workload
 from thalweg.model import Application, Network, Plan, Workload
 from thalweg.planning import DEFAULT_STRATEGY
 from thalweg.planning import plan as find_plan
@@ -82,17 +83,23 @@ def _open_place(place: Path, case: _Case) -> Subject | None:
     if place.suffix == ".parquet":
         from thalweg.web.subjects.schedule import read_steps
 
-        case.steps = read_steps(place)
-        return None if case.steps is not None else ResultsSubject(place)
-    _add(case, load_any(place), place)
+        steps = read_steps(place)
+        if steps is not None:
+            _add(case, "steps", steps, place)
+            return None
+        with suppress(InvalidInput):
+            _add(case, "workload", load_workload(place), place)
+            return None
+        return ResultsSubject(place)
+    found = load_any(place)
+    _add(case, type(found).__name__.lower(), found, place)
     return None
 
 
-def _add(case: _Case, found: Any, place: Path) -> None:
-    name = type(found).__name__.lower()
+def _add(case: _Case, name: str, found: Any, place: Path) -> None:
     if getattr(case, name) is not None:
-        rule = f"one {name} on a page"
-        raise InvalidInput([Defect(file=str(place), path="", value=found.name, rule=rule)])
+        rule = f"one file with the {name} on a page"
+        raise InvalidInput([Defect(file=str(place), path="", value="another", rule=rule)])
     setattr(case, name, found)
 
 

@@ -47,6 +47,33 @@ def sites_in_use(problem: Problem, placement: Placement) -> list[int]:
     return list(dict.fromkeys([*working.tolist(), *np.unique(site).tolist()]))
 
 
+def gather_links(on_links: Iterable[tuple[str, float, float]]) -> dict[str, Plain]:
+    """Between what is shown: the sum of bits/s, and the load of the fullest link.
+
+    Given are ends, bits/s and load of directed links; without ends, both sites are one group.
+
+    >>> gather_links([("a>b", 10.0, 0.1), ("a>b", 20.0, 0.4), ("", 5.0, 0.9)])
+    {'a>b': {'bps': 30.0, 'load': 0.4}}
+    """
+    found: dict[str, Plain] = {}
+    for ends, bps, load in on_links:
+        if ends:
+            told = found.setdefault(ends, {"bps": 0.0, "load": 0.0})
+            told["bps"] += bps
+            told["load"] = max(told["load"], load)
+    return {
+        ends: {name: plain_number(value) for name, value in told.items()}
+        for ends, told in found.items()
+    }
+
+
+def _shares(need: np.ndarray, have: np.ndarray) -> np.ndarray:
+    """Which part of what there is is needed; ∞ where something is needed of nothing."""
+    share = np.where(need > 0, np.inf, 0.0)
+    np.divide(need, have, out=share, where=have > 0)
+    return share
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Picture:
     """A placement at the rates of a problem, drawn with a grouping of sites."""
@@ -149,8 +176,7 @@ class Picture:
         """The share of each directed link in use that is taken of what is free."""
         links, bps = self._traffic
         free = self.problem.network.wan.link_available_bps(links)
-        load = np.divide(bps, free, out=np.where(bps > 0, np.inf, 0.0), where=free > 0)
-        return dict(zip(links.tolist(), load.tolist(), strict=True))
+        return dict(zip(links.tolist(), _shares(bps, free).tolist(), strict=True))
 
     @cached_property
     def _traffic(self) -> tuple[np.ndarray, np.ndarray]:
@@ -162,27 +188,11 @@ class Picture:
 
     def links(self) -> dict[str, Plain]:
         """Bits/s and load of every directed link in use, between what is shown."""
-        links, loads = self._traffic
-        return self.gather_links(zip(links.tolist(), loads.tolist(), strict=True))
-
-    def gather_links(self, loads: Iterable[tuple[int, float]]) -> dict[str, Plain]:
-        """The same of any bits/s on directed links: sums, and the load of the fullest."""
-        net = self.problem.network
-        found: dict[str, Plain] = {}
-        for link, bps in loads:
-            start, end = net.wan.link_ends(link)
-            a, b = self.grouping.name_of(start), self.grouping.name_of(end)
-            if a == b:
-                continue
-            told = found.setdefault(f"{a}>{b}", {"bps": 0.0, "load": 0.0})
-            free = float(net.wan.link_available_bps([link])[0])
-            load = bps / free if free > 0 else (math.inf if bps > 0 else 0.0)
-            told["bps"] += bps
-            told["load"] = max(told["load"], load)
-        return {
-            ends: {name: plain_number(value) for name, value in told.items()}
-            for ends, told in found.items()
-        }
+        links, bps = self._traffic
+        return gather_links(
+            (self.grouping.ends_of(link), on_it, self._loads[link])
+            for link, on_it in zip(links.tolist(), bps.tolist(), strict=True)
+        )
 
     def sites(self) -> dict[str, Plain]:
         """CPU and memory of the fullest node of each shown site, as shares of what is free."""
@@ -198,8 +208,7 @@ class Picture:
         ):
             need = sum_at(position, needed, nodes.size)
             have = free[nodes]
-            share = np.divide(need, have, out=np.where(need > 0, np.inf, 0.0), where=have > 0)
-            for node, value in zip(nodes.tolist(), share.tolist(), strict=True):
+            for node, value in zip(nodes.tolist(), _shares(need, have).tolist(), strict=True):
                 told = found[self.grouping.name_of(int(net.node_site[node]))]
                 told[name] = max(told[name], value)
         return {

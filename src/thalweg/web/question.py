@@ -50,7 +50,6 @@ class Answer:
             ),
             "before": {**old.gauges(), "violations": old.violations()},
             "after": {**new.gauges(), "violations": new.violations()},
-            "frame": new.frame(0.0, self.identity),
             "moves": list_moves(old.plan, self.plan),
         }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.model import CountWindow, Network, Operator, Problem
+from thalweg.model import CountWindow, LinkWan, Network, Operator, Problem, TreeWan
 from thalweg.model.network import Tier
 from thalweg.strategy import strategies
 from thalweg.units import (
@@ -94,7 +94,9 @@ def operator_facts(operator: Operator) -> Facts:
 def site_facts(grouping: Grouping, name: str) -> Facts:
     """What a site, or a group of sites, has."""
     net, members = grouping.network, grouping.members(name)
-    nodes = np.flatnonzero(np.isin(net.node_site, members))
+    alone = members.size == 1
+    # Of a single site they are a range; to look through all nodes for each would take long.
+    nodes = net.nodes_in_site(int(members[0])) if alone else np.flatnonzero(_among(net, members))
     facts = [["tier", Tier(net.site_tier[members[0]]).label]]
     if members.size > 1:
         facts.append(["sites", f"{members.size:,}"])
@@ -132,9 +134,9 @@ def describe_links(grouping: Grouping) -> list[Plain]:
 def _link_ends(net: Network) -> Sequence[tuple[int, int]]:
     """The two sites of every link; none where each pair of sites has one of its own."""
     wan = net.wan
-    if hasattr(wan, "a") and hasattr(wan, "b"):
+    if isinstance(wan, LinkWan):
         return list(zip(wan.a.tolist(), wan.b.tolist(), strict=True))
-    if hasattr(wan, "parent"):
+    if isinstance(wan, TreeWan):
         return [(k, p) for k, p in enumerate(wan.parent.tolist()) if p >= 0]
     if net.site_count <= 12:
         return [(a, b) for a in range(net.site_count) for b in range(a)]
@@ -156,6 +158,13 @@ def _site(grouping: Grouping, name: str) -> Plain:
         "y": y,
         "facts": site_facts(grouping, name),
     }
+
+
+def _among(net: Network, sites: np.ndarray) -> np.ndarray:
+    """For every node whether it is in one of these sites."""
+    chosen = np.zeros(net.site_count, dtype=bool)
+    chosen[sites] = True
+    return np.asarray(chosen[net.node_site])
 
 
 def _span(values: np.ndarray, dimension: Dimension) -> str:

@@ -41,6 +41,12 @@ class TimelineReader:
             begin = max(number - self._forgotten, 0)
             return self._lines[begin:], self._forgotten + len(self._lines)
 
+    def until(self, number: int) -> list[Line]:
+        """The lines that are not after so many, as far as they are known still."""
+        with self._lock:
+            self._read()
+            return self._lines[: max(number - self._forgotten, 0)]
+
     def _read(self) -> None:
         try:
             found: int | None = (self._folder / NEW).stat().st_ino

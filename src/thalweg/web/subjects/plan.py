@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thalweg.errors import Defects
 from thalweg.model import Application, Network, Plan, Problem
 from thalweg.web.subject import Plain
 from thalweg.web.subjects.planned import PlannedSubject, Present
@@ -23,6 +24,9 @@ class PlanSubject(PlannedSubject):
             plan=plan,
             strategy=plan.strategy,
         )
+        _require_same(plan, application, network)
+        # A placement that does not fit is told now, not when somebody looks.
+        _ = self.grouping
 
     def present(self) -> Present:
         """The plan."""
@@ -34,3 +38,12 @@ class PlanSubject(PlannedSubject):
         headline = "" if plan is None else plan.headline
         told = picture.describe(_ID, strategy=self._present.strategy, text=headline)
         return {"frames": [picture.frame(0.0, _ID)], "placements": {_ID: told}, "marks": []}
+
+
+def _require_same(plan: Plan, application: Application, network: Network) -> None:
+    """Raise `InvalidInput` for a plan of something else."""
+    defects = Defects()
+    for part, wanted in (("application", application.name), ("network", network.name)):
+        found = getattr(plan, part)
+        defects.require(found == wanted, f"plan.{part}", found, f'a plan for the {part} "{wanted}"')
+    defects.raise_if_any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,7 +38,7 @@ class Present:
     """Rows in and out per second by site and operator, where that is known of now."""
 
 
-class PlannedSubject(Subject):
+class PlannedSubject(Subject, ABC):
     """A subject with a problem; those that derive from it say what is at present."""
 
     def __init__(self, title: str) -> None:
@@ -45,9 +46,9 @@ class PlannedSubject(Subject):
         self._numbers = count(1)
         self._answers: dict[str, Answer] = {}
 
+    @abstractmethod
     def present(self) -> Present:
         """What runs now, or is planned."""
-        raise NotImplementedError
 
     def placed(self, placement: str) -> Present:
         """What ran, or would, under a placement's name; `UnknownName` where there is none."""
@@ -218,7 +219,6 @@ class PlannedSubject(Subject):
                     "violations": told["violations"],
                     "refusal": None,
                     "placement": told,
-                    "frame": picture.frame(0.0, f"c{number}"),
                 }
             )
         empty = dict.fromkeys(rows[0], None) if rows else {}

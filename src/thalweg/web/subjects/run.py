@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -25,7 +27,7 @@ from thalweg.spark.deployment.control import (
 from thalweg.spark.deployment.folder import RunFolder, as_cuts
 from thalweg.spark.deployment.plan import Cuts, cuts_of, find_sites, placement_of
 from thalweg.spark.deployment.status import describe_state
-from thalweg.web.picture import GAUGES, Picture, plain_number
+from thalweg.web.picture import GAUGES, Picture, gather_links, plain_number
 from thalweg.web.question import Answer
 from thalweg.web.subject import Plain, Refused, Update
 from thalweg.web.subjects.planned import PlannedSubject, Present
@@ -158,7 +160,7 @@ class RunSubject(PlannedSubject):
         """Lines as they are written, and the end of the run."""
         state = self._state()
         yield Update(kind="state", data={"live": self.is_live, "text": state})
-        changes = changes_in(self._timeline.since(0)[0][: max(after, 0)])
+        changes = changes_in(self._timeline.until(after))
         before = changes[-1] if changes else None
         while True:
             # Asked first: what is written before the end is told before it.
@@ -221,23 +223,29 @@ class RunSubject(PlannedSubject):
         cloud = net.site_index[self._sites.cloud]
         return {f: net.wan.route(net.site_index[f], cloud).tolist() for f in self._sites.fogs}
 
+    @cached_property
+    def _uplinks(self) -> dict[int, tuple[str, float]]:
+        """The ends of each of these links, and what is free on it."""
+        links = sorted({link for way in self._ways.values() for link in way})
+        free = self._network.wan.link_available_bps(links).tolist()
+        return {k: (self.grouping.ends_of(k), bps) for k, bps in zip(links, free, strict=True)}
+
     def _frame(self, line: Plain, identity: str) -> Plain:
-        """A look as a page draws it: measured where that is known, by the formulas elsewhere."""
+        """A look as a page draws it: T, B and RU by the formulas, all else as measured."""
         figures = line.get("figures") or {}
-        loads: dict[int, float] = {}
-        lags: dict[str, float] = {}
-        for site, told in (line.get("links") or {}).items():
-            for link in self._ways.get(site, []):
-                loads[link] = loads.get(link, 0.0) + float(told["bps"])
-            lags[site] = told.get("lag_s")
-        picture = self._drawn
-        links = picture.gather_links(sorted(loads.items()))
-        for site, lag_s in lags.items():
-            for link in self._ways.get(site, [])[:1]:
-                start, end = self._network.wan.link_ends(link)
-                ends = f"{self.grouping.name_of(start)}>{self.grouping.name_of(end)}"
-                if ends in links:
-                    links[ends]["lag_s"] = lag_s
+        sent = {s: told for s, told in (line.get("links") or {}).items() if s in self._ways}
+        on_link: Counter[int] = Counter()
+        for site, told in sent.items():
+            # Fogs that share a link share its bandwidth.
+            on_link.update(dict.fromkeys(self._ways[site], told["bps"]))
+        ends_and_free = ((*self._uplinks[link], bps) for link, bps in sorted(on_link.items()))
+        links = gather_links(
+            (ends, bps, bps / free if free > 0 else math.inf) for ends, free, bps in ends_and_free
+        )
+        for site, told in sent.items():
+            first = self._uplinks[self._ways[site][0]][0]
+            if first in links:
+                links[first]["lag_s"] = told.get("lag_s")
         gauges: dict[str, Any] = {name: plain_number(figures.get(name)) for name in GAUGES}
         for name in ("events_in_per_s", "events_out_per_s"):
             gauges[name] = line.get(name)
@@ -249,10 +257,6 @@ class RunSubject(PlannedSubject):
             "links": links,
             "rates": line.get("rates"),
         }
-
-    @cached_property
-    def _drawn(self) -> Picture:
-        return self.picture(self.present())
 
     # What if, for real
 
