@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import threading
@@ -240,7 +241,9 @@ def test_the_status_of_a_killed_run_says_so_and_what_to_do(thalweg: Any, city: P
     told = folder.read_status()
     folder.write_status({**told, "state": "running", "heartbeat_s": time.time() - 90})
     shown = thalweg("status", "run").out
-    assert "killed, last heard of 90 s ago" in shown
+    # A busy machine may take its time to ask.
+    silent_s = re.search(r"killed, last heard of (\d+) s ago", shown)
+    assert silent_s is not None and int(silent_s[1]) >= 90
     assert "goes on where it was" in shown
     folder.write_status({**told, "state": "failed", "error": "fog-0 does not stay"})
     assert "fog-0 does not stay" in thalweg("status", "run").out

@@ -125,7 +125,7 @@ def test_files_of_a_run_name_every_field(tmp_path: Path) -> None:
         folder=RunFolder(tmp_path),
         tally=Tally(Log(tmp_path / "log"), ["rides"]),
         require_cuts=lambda _cuts: None,
-        watcher=SimpleNamespace(comparison=[]),  # type: ignore[arg-type]
+        watcher=SimpleNamespace(comparison=[], take=list),  # type: ignore[arg-type]
         about=about,
     )
     loop = DeploymentLoop(parts, 0.0)
