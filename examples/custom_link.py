@@ -142,10 +142,10 @@ def main() -> int:
 
 def run_taxis(folder: Path, fogs: int, seconds: float) -> bool:
     """Taxi rides at fogs that reach the cloud over the link alone."""
-    from one_place import await_last_row, compare_with_one_place
     from taxi_pipeline import city
 
     from thalweg.spark.deployment import Deployment
+    from thalweg.spark.deployment.one_place import await_last_row, compare_with_one_place
     from thalweg.spark.feed.rides import feed_rides
 
     database = folder / "link.db"

@@ -22,11 +22,11 @@ from uuid import uuid4
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from one_place import await_last_row, compare_with_one_place
 from taxi_pipeline import city
 
 from thalweg.errors import InvalidInput
 from thalweg.spark.deployment import Deployment
+from thalweg.spark.deployment.one_place import await_last_row, compare_with_one_place
 from thalweg.spark.feed.rides import feed_rides
 from thalweg.spark.link import LinkError
 

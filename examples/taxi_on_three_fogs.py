@@ -16,10 +16,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from one_place import await_last_row, compare_with_one_place
 from taxi_pipeline import city
 
 from thalweg.spark.deployment import Deployment
+from thalweg.spark.deployment.one_place import await_last_row, compare_with_one_place
 from thalweg.spark.deployment.status import describe_cuts
 from thalweg.spark.feed.rides import feed_rides
 from thalweg.spark.log import Log

@@ -15,7 +15,7 @@ from examples.gallery import EXAMPLES, ROOT, commands_of, run_in
 PAGE = ROOT / "docs" / "examples.md"
 BLOCKS = read_blocks("docs/examples.md", PAGE.read_text(encoding="utf-8"))
 # What the others import, and what has a test of its own below or beside this file.
-NO_COMMAND = {"one_place.py", "taxi_pipeline.py"}
+NO_COMMAND = {"taxi_pipeline.py"}
 SLOW = ("taxi_on_three_fogs.py", "custom_link.py", "kafka_links.py", ".ipynb")
 
 # A part of what each of them has to show.

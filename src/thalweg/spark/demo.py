@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,21 +18,14 @@ from typing import Any
 from thalweg.errors import Defects, ThalwegError
 from thalweg.model import Network
 from thalweg.scenarios.fog_cloud import fog_cloud
-from thalweg.spark.class_archive import archive_options
 from thalweg.spark.deployment import Deployment
 from thalweg.spark.deployment.folder import RunFolder
+from thalweg.spark.deployment.one_place import await_last_row, compare_with_one_place
 from thalweg.spark.deployment.status import describe_cuts, same_cuts
-from thalweg.spark.examples import EXAMPLES
 from thalweg.spark.feed.gateway import Gateway
 from thalweg.spark.feed.rides import RideFeed, feed_rides, feed_trips
-from thalweg.spark.java import find_java
 from thalweg.spark.log import Log
-from thalweg.spark.log.names import EDGES, sink_stream, source_stream
-from thalweg.spark.pipeline import load_pipeline
-from thalweg.spark.query.clock import END_OF_TIME_MS, SINK_CLOCK
-from thalweg.spark.query.intake import write_rows
-from thalweg.spark.session import open_session
-from thalweg.spark.site.config import site_config
+from thalweg.spark.log.names import EDGES, source_stream
 
 PIPELINE = "taxi-fares"
 SINK = "fare-board"
@@ -123,15 +114,15 @@ def run_demo(
     stage = _Stage(Path(folder), seconds, data, seed, tell)
     stage.play(on_start)
     tell("comparing with a run of the same rides in one place …")
-    lost, doubled, rows = compare_with_one_place(stage.log)
+    compared = compare_with_one_place(stage.run)
     rides, raw_bytes, sent_bytes = _count_traffic(stage.log)
     report = stage.run.report
     return DemoSummary(
         seconds=round(time.monotonic() - began_s, 1),
         rides=rides,
-        rows=rows,
-        lost=lost,
-        doubled=doubled,
+        rows=compared.rows,
+        lost=compared.missing,
+        doubled=compared.extra,
         sent_bytes=sent_bytes,
         all_cloud_bytes=raw_bytes,
         adaptations=tuple(c for c in report["changes"] if c["cause"] == "adapt"),
@@ -181,7 +172,7 @@ class _Stage:
                 killed = self._kill("fog-1")
             time.sleep(_LOOK_S)
         self._tell("no more rides; waiting for the last windows …")
-        self._wait_for_the_end()
+        await_last_row(self.run, meanwhile=self._look)
 
     def _start_feed(self, gateways: Mapping[str, Gateway]) -> RideFeed:
         def rate_per_s(passed_s: float) -> float:
@@ -215,20 +206,6 @@ class _Stage:
         os.kill(pid, signal.SIGKILL)
         return True
 
-    def _wait_for_the_end(self) -> None:
-        deadline = time.monotonic() + _FINISH_S
-        while not _has_ended(self.log):
-            self._look()
-            if time.monotonic() > deadline:
-                raise ThalwegError(f"the last results are not there after {_FINISH_S:g} s")
-            time.sleep(_LOOK_S)
-
-
-def _has_ended(log: Log) -> bool:
-    """Whether the cloud has said that nothing will come any more."""
-    latest = [s.latest_us for s in log.segments(SINK_CLOCK) if s.latest_us is not None]
-    return max(latest, default=0) >= END_OF_TIME_MS * 1000
-
 
 def _count_traffic(log: Log) -> tuple[int, int, int]:
     """Rides that came in, their bytes, and the bytes that went up."""
@@ -236,23 +213,3 @@ def _count_traffic(log: Log) -> tuple[int, int, int]:
     edges = [stream for stream in log.streams(EDGES) if "+" in stream]
     sent = sum(segment.data_bytes for stream in edges for segment in log.segments(stream))
     return sum(s.rows for s in born), sum(s.data_bytes for s in born), sent
-
-
-def compare_with_one_place(log: Log) -> tuple[int, int, int]:
-    """Rows of the result that are missing, that are too many, and all that there are."""
-    pipeline = load_pipeline(EXAMPLES[PIPELINE])
-    found = _count_rows(log.read(sink_stream(SINK)).to_pylist())
-    with tempfile.TemporaryDirectory(prefix="thalweg-one-place-") as temporary:
-        # From a file: rows that the driver hands over are worked on while the query is planned.
-        file, scratch = Path(temporary) / "rides.parquet", Path(temporary) / "spark"
-        scratch.mkdir()
-        write_rows(log.read(source_stream("rides")), file)
-        config = site_config("local[2]", scratch, _HEAP_MB, archive_options(find_java()))
-        with open_session("local[2]", "one place", config=config) as session:
-            rides = session.read.schema(pipeline.schemas(session)["rides"]).parquet(str(file))
-            wanted = _count_rows(pipeline.run({"rides": rides})[SINK].toArrow().to_pylist())
-    return (wanted - found).total(), (found - wanted).total(), found.total()
-
-
-def _count_rows(rows: list[dict[str, Any]]) -> Counter[str]:
-    return Counter(repr(sorted(row.items())) for row in rows)
