@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 Cuts = Mapping[str, tuple[str, ...]]
 OnStep = Callable[[Step], None]
+DoAll = Callable[[Iterable[Callable[[], Any]]], list[Any]]
 _Given = TypeVar("_Given")
 
 
@@ -82,8 +83,29 @@ class TakesFences(Protocol):
         ...
 
 
+class KeepsSteps(Protocol):
+    """What a coordinator asks of its journal; see `thalweg.spark.deployment.journal.Journal`."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *error: Any) -> object: ...
+
+    def write(self, step: Step, **reached: Any) -> None:
+        """Write down that the step was carried out, and what it reached."""
+        ...
+
+    def state(
+        self, sites: tuple[str, ...], openings: Mapping[str, Opening] | None = None
+    ) -> DeploymentState:
+        """What is true after all of it."""
+        ...
+
+
 class Coordinator:
-    """Keeps a deployment at the cuts that are wanted; use it as a context manager."""
+    """Keeps a deployment at the cuts that are wanted; use it as a context manager.
+
+    `do_all` makes the calls to different sites; all at the same time, unless told otherwise.
+    """
 
     def __init__(
         self,
@@ -93,7 +115,11 @@ class Coordinator:
         *,
         openings: Mapping[str, Opening] | None = None,
         on_step: OnStep | None = None,
+        on_done: OnStep | None = None,
+        journal: KeepsSteps | None = None,
+        do_all: DoAll | None = None,
     ) -> None:
+        """`on_step` is told a step before it is taken, `on_done` before it is written down."""
         missing = sorted({*spec.fogs, spec.cloud} - set(sites))
         defects = Defects()
         for name in missing:
@@ -101,8 +127,10 @@ class Coordinator:
         defects.raise_if_any()
         self.spec = spec
         self._sites, self._log = sites, log
-        self._journal = Journal(spec.journal)
+        self._journal: KeepsSteps = Journal(spec.journal) if journal is None else journal
+        self._do_all = do_all or _do_all
         self._on_step = on_step or (lambda _step: None)
+        self._on_done = on_done or (lambda _step: None)
         self._openings = _find_openings(spec) if openings is None else openings
         self.state = DeploymentState.of(spec.fogs, self._openings)
 
@@ -147,7 +175,7 @@ class Coordinator:
         """Start again what ran, and end the hand-overs that were begun."""
         self._sites[self.spec.cloud].start(self.spec.query(self.spec.cloud, 0))
         ran = [site for site in self.state.sites.values() if site.phase == "running"]
-        _do_all(
+        self._do_all(
             partial(self._sites[s.site].start, self.spec.query(s.site, s.epoch, s)) for s in ran
         )
         self.go_to({})
@@ -156,11 +184,25 @@ class Coordinator:
         """Carry out steps of different sites at the same time, and write down what was done."""
         for step in steps:
             self._on_step(step)
+            self._commit_to(step)
         # What is done but not written down, after a crash, is done again, which changes nothing.
-        done = _do_all(partial(self._carry_out, step) for step in steps)
+        done = self._do_all(partial(self._carry_out, step) for step in steps)
         for step, reached in zip(steps, done, strict=True):
+            self._on_done(step)
             self._journal.write(step, **reached)
             self.state = learn_step(self.state, step, **reached)
+
+    def _commit_to(self, step: Step) -> None:
+        """Write down which cut a site is to start with, before it does.
+
+        Later epochs follow from what is written down of the one before. Were another cut wanted
+        after a crash, the first one would be started again with that, over what it has done.
+        """
+        site = self.state.sites[step.site]
+        if isinstance(step, StartEpoch) and site.phase == "idle" and site.next_cut is None:
+            intended = Prepare(site=step.site, epoch=step.epoch, cut=step.cut)
+            self._journal.write(intended)
+            self.state = learn_step(self.state, intended)
 
     def _carry_out(self, step: Step) -> dict[str, Any]:
         """Do what a step says; gives what came of it."""

@@ -110,12 +110,15 @@ class KeyedMover:
         sites: Mapping[str, HostsKeyed],
         *,
         on_step: OnStep | None = None,
+        on_done: OnStep | None = None,
         patience_s: float = _PATIENCE_S,
     ) -> None:
+        """`on_step` is told a step before it is taken, `on_done` before it is written down."""
         self.spec = spec
         self.state = MoveState()
         self._sites = sites
         self._on_step = on_step or (lambda _step: None)
+        self._on_done = on_done or (lambda _step: None)
         self._patience_s = patience_s
         self._log = Log(spec.log)
         self._commits = KeyedLog(self._log, load_operator(spec.operator))
@@ -157,6 +160,7 @@ class KeyedMover:
         while (step := next_step(self.state, to)) is not None:
             self._on_step(step)
             self._take(step)
+            self._on_done(step)
             self._write_down(step)
             self.state = learn(self.state, step)
             taken.append(step)

@@ -1,0 +1,1 @@
+"""Faults, load and bad input, against everything that Thalweg promises: `python -m campaign`."""
