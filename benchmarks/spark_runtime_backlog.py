@@ -67,7 +67,8 @@ class Backlog:
 
     def _write_logs(self, rides: pa.Table) -> None:
         gateways = {
-            fog: Gateway(self.folder, SOURCE, fog, time=TIME, durable=False) for fog in FOGS
+            fog: Gateway(self.folder, SOURCE, fog, time=TIME, durable=False, founds=True)
+            for fog in FOGS
         }
         sent = {
             fog: LogWriter(self.folder, edge_stream(SOURCE, FIRST_OPERATOR), fog, 0, durable=False)

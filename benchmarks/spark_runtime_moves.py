@@ -97,7 +97,7 @@ class Steps:
 def measure_moves(sites: Sites, folder: Path, rounds: int, rest_s: float) -> list[Row]:
     """Move the cut of one fog at a steady load, with a rest before each move."""
     spec = describe_deployment(folder, fogs=(FOG,))
-    gateway = Gateway(spec.log, SOURCE, FOG, time=TIME, durable=False)
+    gateway = Gateway(spec.log, SOURCE, FOG, time=TIME, durable=False, founds=True)
     steps, ends = Steps(), list[float]()
     with deployed(spec, sites, {FOG: RAW}, on_step=steps) as coordinator:
         ends.append(time.time())

@@ -65,7 +65,9 @@ def measure_uplink(
     cuts: Cuts = {FOGS[0]: (), FOGS[1]: tuple(cut)}
     net = fog_cloud(len(FOGS), seed=0)
     spec = describe_deployment(folder)
-    gateways = {fog: Gateway(spec.log, SOURCE, fog, time=TIME, durable=False) for fog in FOGS}
+    gateways = {
+        fog: Gateway(spec.log, SOURCE, fog, time=TIME, durable=False, founds=True) for fog in FOGS
+    }
     monitor = Monitor(app, window_s=span_s)
     with deployed(spec, sites, cuts):
         feed = feed_rides(gateways, RIDES_PER_S)

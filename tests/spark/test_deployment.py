@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -39,6 +39,7 @@ from thalweg.spark.deployment.control import (
     leave,
     take,
 )
+from thalweg.spark.deployment.decision_lines import write_decision
 from thalweg.spark.deployment.decisions import Adapter, AdapterState, Verdict
 from thalweg.spark.deployment.folder import HistoryEntry, RunFolder, RunManifest
 from thalweg.spark.deployment.loop import DeploymentLoop, RunParts
@@ -230,6 +231,25 @@ def test_decisions_survive_a_torn_line_and_history_comes_back(tmp_path: Path) ->
     assert [folder.keep_plan("{}") for _ in range(3)] == ["0001.json", "0002.json", "0003.json"]
 
 
+def test_decisions_take_turns_between_two_files_and_the_last_changes_stay(tmp_path: Path) -> None:
+    file = tmp_path / "decisions.jsonl"
+    first = {"at_s": 0, "changed": True, "plan": "0001.json", "reason": "first"}
+    moved = {"at_s": 1, "changed": True, "plan": None, "reason": "by hand"}
+    looks = [{"at_s": k, "changed": False, "plan": None, "reason": "kept"} for k in range(2, 200)]
+    for decision in (first, moved, *looks):
+        write_decision(file, decision, most_bytes=2000)
+        assert sum(f.stat().st_size for f in tmp_path.iterdir()) <= 4000
+    found = RunFolder(tmp_path).read_decisions()
+    assert found[:2] == [first, moved]
+    assert found[2:] == looks[-len(found[2:]) :]
+    assert len(found) > 10
+    # Between the two renames a crash leaves no newer file: the last changes are not lost for it.
+    file.unlink()
+    for decision in looks:
+        write_decision(file, decision, most_bytes=2000)
+    assert RunFolder(tmp_path).read_decisions()[:2] == [first, moved]
+
+
 def test_requests_are_given_once_in_their_order_and_answered(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert take(folder) == []
@@ -349,7 +369,12 @@ def died(site: str, kind: str = "died", query: str | None = None) -> SiteEvent:
     return SiteEvent(site=site, kind=kind, detail="signal 9", query=query)
 
 
-def loop_of(folder: Path, runtime: PlayedRuntime, adapter: Any = None) -> DeploymentLoop:
+def loop_of(
+    folder: Path,
+    runtime: PlayedRuntime,
+    adapter: Any = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> DeploymentLoop:
     def require_cuts(cuts: Any) -> None:
         if not all(is_name(site) and set(cut) <= {"parse", "clean"} for site, cut in cuts.items()):
             raise InvalidInput([])
@@ -361,6 +386,7 @@ def loop_of(folder: Path, runtime: PlayedRuntime, adapter: Any = None) -> Deploy
         require_cuts=require_cuts,
         adapter=adapter,
         budget=RestartBudget(most=3, within_s=60.0),
+        clock=clock,
     )
     return DeploymentLoop(parts, 0.0)
 
@@ -467,6 +493,79 @@ def test_a_site_that_keeps_dying_ends_the_run_with_its_cause(tmp_path: Path) -> 
         loop.turn(4.0)
 
 
+@pytest.mark.parametrize("jump_s", [-3600.0, 3600.0])
+def test_a_clock_that_is_set_neither_spends_nor_fills_the_budget(
+    tmp_path: Path, jump_s: float
+) -> None:
+    runtime, steady_s = PlayedRuntime(), [0.0]
+    loop = loop_of(tmp_path, runtime, clock=lambda: steady_s[0])
+    loop.begin(adapter_of(city()).plan(None)[0], dict.fromkeys(FOGS, SMALL), 10_000.0)
+
+    def die(at_s: float) -> None:
+        steady_s[0] += 1.0
+        runtime.events.append(died("fog-0", "query-failed", "fog-0@0"))
+        loop.turn(at_s)
+
+    for second in range(3):
+        die(10_000.0 + second)
+    # Set back, and a minute later, there is a budget again; set forward, there is none yet.
+    with pytest.raises(DeploymentFailed, match="started again 3 times"):
+        die(10_003.0 + jump_s)
+    steady_s[0] += 60.0
+    die(10_063.0 + jump_s)
+    assert len(runtime.restarted) == 4
+
+
+def test_a_clock_that_is_set_back_leaves_rates_and_holds_as_they_are(tmp_path: Path) -> None:
+    limits = Limits(response_time_s=60.0, uplink_bps=1e5)
+    adapter = adapter_of(city(), limits, trigger=Trigger(patience=1, rest_s=30.0))
+    runtime, steady_s = PlayedRuntime(dict.fromkeys(FOGS, ())), [0.0]
+    loop = loop_of(tmp_path, runtime, replace_checks(adapter), clock=lambda: steady_s[0])
+    loop.begin(adapter.plan(None)[0], dict.fromkeys(FOGS, ()), 10_000.0)
+    ask(tmp_path, MOVE, cuts={"fog-0": ("parse",)})
+    loop.turn(10_000.0)
+    reasons = []
+    for second, jump_s in ((1, 0.0), (2, -3600.0), (3, -3600.0), (40, -3600.0)):
+        steady_s[0] = float(second)
+        for fog in FOGS:
+            writer = LogWriter(tmp_path / "log", "sources/rides", fog, 0, durable=False)
+            writer.publish(second, pa.table({"n": pa.array(range(3000), pa.int64())}))
+        loop.look(10_000.0 + second + jump_s)
+        reasons.append(RunFolder(tmp_path).read_decisions()[-1]["reason"])
+    assert "no rates" in reasons[0]
+    assert "holds for another 28 s" in reasons[1]
+    assert "holds for another 27 s" in reasons[2]
+    assert "holds" not in reasons[3]
+
+
+def test_what_was_mended_is_told_in_the_decisions(tmp_path: Path) -> None:
+    class Mending(PlayedRuntime):
+        def restart(self, site: str, query: str | None = None) -> Sequence[str]:
+            super().restart(site, query)
+            return ("commits/7 is empty: set aside",)
+
+    runtime = Mending()
+    loop = begun(tmp_path, runtime)
+    runtime.events.append(died("fog-0", "query-failed", "fog-0@0"))
+    loop.turn(1.0)
+    last = RunFolder(tmp_path).read_decisions()[-1]
+    assert (last["cause"], last["changed"]) == ("repair", False)
+    assert last["reason"] == "mended: commits/7 is empty: set aside"
+
+
+def test_damage_that_cannot_be_mended_ends_the_run_without_a_second_try(tmp_path: Path) -> None:
+    class Damaged(PlayedRuntime):
+        def restart(self, site: str, query: str | None = None) -> Sequence[str]:
+            raise DeploymentFailed("a checkpoint is damaged. Hint: `thalweg doctor`")
+
+    runtime = Damaged()
+    loop = begun(tmp_path, runtime)
+    runtime.events.append(died("fog-0", "query-failed", "fog-0@0"))
+    with pytest.raises(DeploymentFailed, match="a checkpoint is damaged"):
+        loop.turn(1.0)
+    assert len(loop.restarts) == 1
+
+
 def test_a_site_that_dies_in_a_hand_over_is_mended_and_the_hand_over_ended(tmp_path: Path) -> None:
     runtime = PlayedRuntime()
     loop = begun(tmp_path, runtime)
@@ -482,10 +581,12 @@ def test_looks_adapt_write_their_reasons_and_tell_a_status(tmp_path: Path) -> No
     limits = Limits(response_time_s=60.0, uplink_bps=1e5)
     adapter = adapter_of(city(), limits, trigger=Trigger(patience=1, rest_s=30.0))
     runtime = PlayedRuntime(dict.fromkeys(FOGS, ()))
-    loop = loop_of(tmp_path, runtime, replace_checks(adapter))
+    steady_s = [0.0]
+    loop = loop_of(tmp_path, runtime, replace_checks(adapter), clock=lambda: steady_s[0])
     plan, _ = adapter.plan(None)
     loop.begin(plan, dict.fromkeys(FOGS, ()), 0.0)
     for second in range(3):
+        steady_s[0] = float(second)
         for fog in FOGS:
             writer = LogWriter(tmp_path / "log", "sources/rides", fog, 0, durable=False)
             writer.publish(second, pa.table({"n": pa.array(range(3000), pa.int64())}))
@@ -724,7 +825,7 @@ def test_a_run_is_moved_killed_and_resumed_and_every_row_arrives_once(tmp_path: 
             cwd=tmp_path,
         )
     found = RunFolder(folder)
-    gateway = Gateway(folder / "log", "rides", "fog-0", time="at", durable=False)
+    gateway = Gateway(folder / "log", "rides", "fog-0", time="at", durable=False, founds=True)
     try:
         send_numbers(gateway, 0, 50)
         wait_for(lambda: process.poll() is not None or len(listed(folder)) == 50)

@@ -36,7 +36,10 @@ def numbers(*values: int) -> pa.Table:
 
 
 def ride_gateways(folder: Path) -> dict[str, Gateway]:
-    return {s: Gateway(folder, "rides", s, time="pickup_time", durable=False) for s in SITES}
+    return {
+        s: Gateway(folder, "rides", s, time="pickup_time", durable=False, founds=True)
+        for s in SITES
+    }
 
 
 def sent_rides(folder: Path) -> Counter[int]:
@@ -45,18 +48,18 @@ def sent_rides(folder: Path) -> Counter[int]:
 
 
 def test_a_gateway_that_is_started_again_goes_on_after_its_last_batch(tmp_path: Path) -> None:
-    first = Gateway(tmp_path, "rides", "fog-1", durable=False)
+    first = Gateway(tmp_path, "rides", "fog-1", durable=False, founds=True)
     assert [first.send(numbers(k)).batch for k in range(3)] == [0, 1, 2]
-    again = Gateway(Log(tmp_path), "rides", "fog-1", durable=False)
+    again = Gateway(Log(tmp_path), "rides", "fog-1", durable=False, founds=True)
     assert again.send(numbers(3)).batch == 3
     assert Log(tmp_path).read("sources/rides", "fog-1")["n"].to_pylist() == [0, 1, 2, 3]
 
 
 def test_marks_go_forward_only_and_the_last_one_is_the_end_of_time(tmp_path: Path) -> None:
-    gateway = Gateway(tmp_path, "rides", "fog-1", durable=False)
+    gateway = Gateway(tmp_path, "rides", "fog-1", durable=False, founds=True)
     assert gateway.mark(START)
     assert not gateway.mark(START - timedelta(seconds=1))
-    other = Gateway(tmp_path, "buses", "fog-1", durable=False)
+    other = Gateway(tmp_path, "buses", "fog-1", durable=False, founds=True)
     assert other.mark(START + timedelta(seconds=1))
     gateway.close()
     gateway.close()
@@ -67,7 +70,7 @@ def test_marks_go_forward_only_and_the_last_one_is_the_end_of_time(tmp_path: Pat
 
 
 def test_segments_say_the_event_times_of_their_rows(tmp_path: Path) -> None:
-    gateway = Gateway(tmp_path, "rides", "fog-1", time="pickup_time", durable=False)
+    gateway = Gateway(tmp_path, "rides", "fog-1", time="pickup_time", durable=False, founds=True)
     rides = generate_rides(50, start=START, seconds=1.0)
     segment = gateway.send(rides)
     times = rides["pickup_time"].cast(pa.int64()).to_pylist()

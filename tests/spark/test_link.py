@@ -27,6 +27,7 @@ from thalweg.spark.link.receiver import LinkReceiver
 from thalweg.spark.link.sender import LinkSender
 from thalweg.spark.log.disk import Disk
 from thalweg.spark.log.epoch import close_gate, make_gate
+from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.names import EpochPlace, gate_folder
 from thalweg.spark.log.reader import Log, LogError, LogWriter, ReplayDiffers, Segment
 from thalweg.spark.log.segment import Part
@@ -678,6 +679,7 @@ def directory(cloud: Path) -> Iterator[DirectoryLink]:
 def test_the_sender_of_a_directory_link_publishes_in_the_cloud_itself(
     site: Path, cloud: Path, directory: DirectoryLink
 ) -> None:
+    found_log(cloud)
     for batch in range(3):
         publish(site, batch)
     with LinkSender(directory, site, SITE) as sender:
@@ -687,6 +689,39 @@ def test_the_sender_of_a_directory_link_publishes_in_the_cloud_itself(
     opened = open_link(parse_link(f"directory://{cloud}"))
     with LinkReceiver(opened, cloud) as receiver:
         receiver.wait_for(SITE, 0, 2)
+
+
+def test_a_directory_link_waits_for_a_disk_that_is_away(
+    site: Path, cloud: Path, directory: DirectoryLink
+) -> None:
+    found_log(cloud)
+    publish(site, 0)
+    with LinkSender(directory, site, SITE) as sender:
+        sender.flush(0, 0)
+        away = cloud.with_name("away")
+        cloud.rename(away)
+        # What is left of a disk that is away: an empty folder.
+        cloud.mkdir()
+        publish(site, 1)
+        with pytest.raises(LinkError, match=r"there is no log .* its disk is away"):
+            sender.flush(0, 1, timeout_s=1.5)
+        assert sender.error is None
+        assert list(cloud.iterdir()) == []
+        cloud.rmdir()
+        away.rename(cloud)
+        sender.flush(0, 1)
+    assert rows_in(cloud) == rows_in(site)
+
+
+def test_a_directory_link_that_waits_can_be_closed(
+    site: Path, cloud: Path, directory: DirectoryLink
+) -> None:
+    publish(site, 0)
+    sender = LinkSender(directory, site, SITE).start()
+    with pytest.raises(LinkError):
+        sender.flush(0, 0, timeout_s=0.3)
+    sender.close()
+    assert not cloud.exists()
 
 
 def test_a_directory_link_to_the_own_log_changes_nothing(cloud: Path) -> None:

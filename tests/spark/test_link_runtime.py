@@ -269,7 +269,7 @@ class Taxis:
     """Numbered rides: forty seconds of them in each batch, and then twenty minutes of none."""
 
     def __init__(self, log: Path) -> None:
-        self._gateway = Gateway(log, "rides", FOG, time="at", durable=False)
+        self._gateway = Gateway(log, "rides", FOG, time="at", durable=False, founds=True)
         self._rng = random.Random(3)  # noqa: S311
         self._batch = 0
         self.rides: list[dict[str, Any]] = []

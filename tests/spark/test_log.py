@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from thalweg.spark.log import epoch as log_epoch
 from thalweg.spark.log.disk import Disk
 from thalweg.spark.log.epoch import list_batches
 from thalweg.spark.log.fingerprint import hash_rows
+from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.names import EpochPlace
 from thalweg.spark.log.reader import (
     Fenced,
@@ -209,6 +211,7 @@ def test_a_batch_under_way_when_its_epoch_is_fenced_is_not_published(tmp_path: P
 
 
 def test_an_epoch_that_nobody_has_begun_can_be_fenced(tmp_path: Path) -> None:
+    found_log(tmp_path)
     assert Log(tmp_path).fence(SITE, EPOCH).last_batch == -1
     with pytest.raises(Fenced):
         open_writer(tmp_path).publish(0, rows_of(0))
@@ -299,6 +302,42 @@ def test_a_folder_that_changes_while_it_is_listed_hides_no_batch(
 
     monkeypatch.setattr(log_epoch, "names_in", listing)
     assert list_batches(writer.place, 3) == [4, 5, 6]
+
+
+def test_what_a_reader_has_not_passed_is_read_once(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path)
+    for batch in range(3):
+        writer.publish(batch, rows_of(batch))
+    log = Log(tmp_path)
+    first = list(log.segments(STREAM))
+    for segment in first:
+        (segment.folder / "manifest.json").unlink()
+    assert list(log.segments(STREAM)) == first
+    assert list(log.segments(STREAM, after={SITE: {str(EPOCH): 1}})) == first[2:]
+    # What was passed is looked for again, should anybody go back.
+    with pytest.raises(LogError, match=r"cannot read the log"):
+        list(log.segments(STREAM))
+
+
+def test_a_reader_that_follows_a_stream_keeps_nothing_of_what_it_has_read(tmp_path: Path) -> None:
+    writer, log = open_writer(tmp_path), Log(tmp_path)
+
+    def follow(batches: range) -> None:
+        for batch in batches:
+            writer.publish(batch, rows_of(batch))
+            after = {SITE: {str(EPOCH): batch - 1}}
+            assert [s.batch for s in log.segments(STREAM, after=after)] == [batch]
+
+    tracemalloc.start()
+    try:
+        follow(range(200))
+        before, _ = tracemalloc.get_traced_memory()
+        follow(range(200, 800))
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # A segment that is remembered has more than a thousand bytes.
+    assert after - before < 600 * 200
 
 
 def test_strange_names_in_the_log_are_nobody(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thalweg.errors import InvalidInput
+from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.plan import Reading, pack_files, parse_offset
 from thalweg.spark.log.reader import Log, LogError, LogWriter, Offset, Segment
 
@@ -62,6 +63,7 @@ def test_every_segment_that_counts_is_taken_once_and_in_the_order_of_its_site(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
+        found_log(root)
         for name, epoch, batch in sorted(contents):
             publish(root, name, epoch, batch, contents[name, epoch, batch])
         for (name, epoch), last in fenced.items():

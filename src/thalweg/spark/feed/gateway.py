@@ -33,7 +33,10 @@ class Gateway:
 
     `time` names the column with the event time, if the rows have one. Without `durable`, nobody
     waits for the disk: what was sent then survives the death of processes, but perhaps not a power
-    cut.
+    cut. A run makes its log when it is started; with `founds`, a gateway may be there first.
+
+    Raises:
+        LogError: where there is no log, or it cannot be written.
     """
 
     def __init__(
@@ -44,10 +47,13 @@ class Gateway:
         *,
         time: str | None = None,
         durable: bool = True,
+        founds: bool = False,
     ) -> None:
         root = log.root if isinstance(log, Log) else Path(log)
         self.root, self.source, self.site = root, source, site
-        self._rows = LogWriter(root, source_stream(source), site, 0, time=time, durable=durable)
+        self._rows = LogWriter(
+            root, source_stream(source), site, 0, time=time, durable=durable, founds=founds
+        )
         self._clock = LogWriter(root, SOURCE_CLOCK, site, 0, time="time", durable=durable)
         self._next = last_batch_of(self._rows.place) + 1
         self._marked: datetime | None = None

@@ -197,4 +197,5 @@ class KeyedWork:
         return self._writers[stream]
 
     def _open(self, stream: str, site: str, epoch: int) -> LogWriter:
-        return LogWriter(self._spec.log, stream, site, epoch, durable=self._spec.durable)
+        durable = self._spec.durable
+        return LogWriter(self._spec.log, stream, site, epoch, durable=durable, founds=False)

@@ -11,6 +11,7 @@ from thalweg.spark.link.envelope import MARKS, Envelope
 from thalweg.spark.link.link import LinkError, LinkGap
 from thalweg.spark.log.disk import Disk, explained
 from thalweg.spark.log.epoch import last_batch_of
+from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.names import EpochPlace
 from thalweg.spark.log.reader import Fenced, Log, LogWriter, ReplayDiffers, Segment
 from thalweg.spark.log.segment import describe, read_segment
@@ -36,10 +37,12 @@ class LinkCounts:
 class Arrivals:
     """Puts envelopes into a log; it has no memory but that log, so it can die at any moment.
 
-    Without `durable`, nobody waits for the disk.
+    Without `durable`, nobody waits for the disk. Without `founds`, there has to be a log already.
     """
 
-    def __init__(self, log_root: Path | str, *, durable: bool = True) -> None:
+    def __init__(self, log_root: Path | str, *, durable: bool = True, founds: bool = True) -> None:
+        if founds:
+            found_log(log_root)
         self._log = Log(log_root)
         self._disk = Disk(durable=durable)
         self._writers: dict[EpochPlace, LogWriter] = {}
@@ -135,7 +138,7 @@ class Arrivals:
             if len(self._writers) >= _MOST_WRITERS:
                 self._writers.clear()
             self._writers[place] = LogWriter(
-                place.root, place.stream, place.site, place.epoch, disk=self._disk
+                place.root, place.stream, place.site, place.epoch, disk=self._disk, founds=False
             )
         return self._writers[place]
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 
 from thalweg.spark.link.arrival import Arrivals
 from thalweg.spark.link.envelope import Envelope
-from thalweg.spark.link.link import LinkSpec, directory_in
+from thalweg.spark.link.link import LinkError, LinkSpec, directory_in
+from thalweg.spark.log.disk import LogError
+from thalweg.spark.log.founding import is_log, require_log
+
+_RETRY_S = 0.5
 
 
 class DirectoryLink:
@@ -20,11 +25,30 @@ class DirectoryLink:
     def __init__(self, spec: LinkSpec, *, durable: bool = True) -> None:
         self.address = spec.address
         self.problem = ""
-        self._arrivals = Arrivals(directory_in(spec.address), durable=durable)
+        self._root = directory_in(spec.address)
+        # The log is the cloud's: who sends there does not begin it.
+        self._arrivals = Arrivals(self._root, durable=durable, founds=False)
+        self._closing = threading.Event()
 
     def send(self, envelope: Envelope) -> None:
-        """Publish an envelope."""
-        self._arrivals.put(envelope)
+        """Publish an envelope; a disk that is away or full is waited for."""
+        while True:
+            try:
+                require_log(self._root)
+                self._arrivals.put(envelope)
+            except (LogError, LinkError) as error:
+                if not self._is_outage(error):
+                    raise
+                self.problem = str(error)
+            else:
+                self.problem = ""
+                return
+            if self._closing.wait(_RETRY_S):
+                raise LinkError(f"{self.address} was closed: {self.problem}")
+
+    def _is_outage(self, error: Exception) -> bool:
+        """Whether the disk is the reason, and not what was sent."""
+        return isinstance(error.__cause__, OSError) or not is_log(self._root)
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002
         """True: what was sent is published."""
@@ -42,4 +66,5 @@ class DirectoryLink:
         """Do nothing."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """Wait for nothing any more."""
+        self._closing.set()

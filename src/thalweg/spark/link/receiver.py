@@ -20,16 +20,18 @@ class LinkReceiver(LinkWorker):
     All that it knows is in the log; one that was killed is replaced by a new one. What comes after
     the fence of its epoch is dropped, and counted. What comes after something that is missing is
     left out until it comes again behind what was missing; that is for the site's sender to do, and
-    nothing is acknowledged before.
+    nothing is acknowledged before. Without `founds`, there has to be a log already.
 
     Raises:
         LinkError: where the log has a receiver for this link already.
         LogError: where the log's folder cannot be written.
     """
 
-    def __init__(self, link: Link, log_root: Path | str, *, durable: bool = True) -> None:
+    def __init__(
+        self, link: Link, log_root: Path | str, *, durable: bool = True, founds: bool = True
+    ) -> None:
         super().__init__(link, log_root, "")
-        self._arrivals = Arrivals(log_root, durable=durable)
+        self._arrivals = Arrivals(log_root, durable=durable, founds=founds)
         self._gaps: dict[tuple[str, str, int], tuple[int, LinkGap]] = {}
 
     @property

@@ -11,6 +11,8 @@ from thalweg.spark.link.arrival import LinkCounts
 from thalweg.spark.link.link import Link, LinkError
 from thalweg.spark.link.place import LinkPlace
 
+_STEP_S = 2.0
+
 
 class LinkWorker(ABC):
     """One end of a link, at work in a thread; it ends with the `with` block."""
@@ -43,6 +45,10 @@ class LinkWorker(ABC):
         """End the work after the present step, and close the link; to do it again is harmless."""
         self._closing.set()
         if self._thread.is_alive():
+            # One that waits for a disk has to be told; one that works ends its step first.
+            self._thread.join(_STEP_S)
+            if self._thread.is_alive():
+                self.link.close()
             self._thread.join()
         self.link.close()
         self._place.close()

@@ -40,6 +40,7 @@ from thalweg.spark.log.epoch import (
     make_gate,
     numbers_in,
 )
+from thalweg.spark.log.founding import require_log
 from thalweg.spark.log.names import (
     EDGES,
     EpochPlace,
@@ -80,7 +81,7 @@ class Log:
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
         # What is in the log never changes, so what was read once need not be read again.
-        self._segments: dict[Path, Segment] = {}
+        self._segments: dict[EpochPlace, dict[int, Segment]] = {}
         self._fences: dict[Path, Fence] = {}
 
     def streams(self, kind: str) -> list[str]:
@@ -129,6 +130,7 @@ class Log:
         fence = None if fenced else self.find_fence(place.site, place.epoch, kind=place.kind)
         last = None if fence is None else fence.last_batch
         ends = [end for end in (upto, last) if end is not None]
+        self._forget(place, after)
         if ends and after >= min(ends):
             return
         with explained("read the log", place.folder):
@@ -170,6 +172,7 @@ class Log:
             LogError: where the epoch was fenced elsewhere, or the log cannot be written.
         """
         _check(site=site, epoch=epoch, kind=kind, last_batch=last_batch)
+        require_log(self.root)
         gate = gate_folder(self.root, kind, site, epoch)
         disk = Disk()
         with explained(f"fence epoch {epoch} of {site}", gate):
@@ -221,15 +224,23 @@ class Log:
         return max(map(last_batch_of, places), default=-1)
 
     def _segment(self, place: EpochPlace, batch: int) -> Segment:
-        path = place.segment(batch)
-        if path not in self._segments:
+        known = self._segments.setdefault(place, {})
+        segment = known.get(batch)
+        if segment is None:
             segment = read_segment(place, batch)
             if segment is None:
+                path = place.segment(batch)
                 raise LogError(f"cannot read the log: {path} was there a moment ago, and is gone")
-            if len(self._segments) >= _MOST_REMEMBERED:
+            if sum(map(len, list(self._segments.values()))) >= _MOST_REMEMBERED:
                 self._segments.clear()
-            self._segments[path] = segment
-        return self._segments[path]
+            self._segments.setdefault(place, {})[batch] = segment
+        return segment
+
+    def _forget(self, place: EpochPlace, upto: int) -> None:
+        """Let go of what a reader has behind it: it would be megabytes that nobody asks for."""
+        known = self._segments.get(place, {})
+        for batch in [batch for batch in list(known) if batch <= upto]:
+            known.pop(batch, None)
 
 
 def batch_in(offset: Offset | None, place: EpochPlace) -> int:

@@ -23,6 +23,7 @@ from thalweg.spark.log.disk import (
 )
 from thalweg.spark.log.epoch import CLOSED, OPEN, last_batch_of, make_gate
 from thalweg.spark.log.fingerprint import HASH_KIND, hash_rows
+from thalweg.spark.log.founding import found_log, require_log
 from thalweg.spark.log.names import EpochPlace, require_count, require_stream
 from thalweg.spark.log.segment import (
     COMPRESSIONS,
@@ -54,7 +55,8 @@ class LogWriter:
 
     What an older writer has not published by then, it cannot publish any more. `time` names the
     column that has the event time. Without `durable`, nobody waits for the disk: what is published
-    then survives the death of processes, but perhaps not a power cut.
+    then survives the death of processes, but perhaps not a power cut. Without `founds`, there has
+    to be a log already.
 
     Raises:
         InvalidInput: with all that is wrong with the arguments.
@@ -71,6 +73,7 @@ class LogWriter:
         time: str | None = None,
         compression: str = "lz4",
         durable: bool = True,
+        founds: bool = True,
         disk: Disk | None = None,
     ) -> None:
         defects = Defects()
@@ -88,6 +91,10 @@ class LogWriter:
         self._disk = disk or Disk(durable=durable)
         self._drafts = self.place.gate / OPEN / stream.partition("/")[2]
         self._last_batch: int | None = None
+        if founds:
+            found_log(root)
+        else:
+            require_log(root)
         with explained("write to the log", self.place.folder):
             make_folders(self._disk, self.place.folder)
             make_gate(self._disk, self.place.gate)
@@ -132,6 +139,7 @@ class LogWriter:
             Fenced: where the epoch has ended.
             LogError: where a later batch is published already, or the disk does not take it.
         """
+        require_log(self.place.root)
         with explained("write to the log", self.place.folder):
             self._require_order(batch)
         draft = self._drafts / f"{batch}-{uuid4().hex}"

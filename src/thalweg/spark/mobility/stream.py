@@ -51,7 +51,9 @@ class PositionFeed:
     def __init__(self, course: Course, clock: TrackClock) -> None:
         self._course = course
         self._clock = clock
-        self._gateway = Gateway(course.spec.log, SOURCE, GATE, durable=course.spec.durable)
+        self._gateway = Gateway(
+            course.spec.log, SOURCE, GATE, durable=course.spec.durable, founds=True
+        )
         self._time_s = course.time_s
         self._sent = 0
         self._ending = threading.Event()

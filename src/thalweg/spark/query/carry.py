@@ -85,7 +85,9 @@ def carry_windows(session: SparkSession, spec: QuerySpec, order: CarryOrder) -> 
                 write_rows(table, target)
             elif table.num_rows:
                 stream = edge_stream(sender, name)
-                writer = LogWriter(spec.log, stream, spec.site, spec.epoch, durable=spec.durable)
+                writer = LogWriter(
+                    spec.log, stream, spec.site, spec.epoch, durable=spec.durable, founds=False
+                )
                 writer.publish(order.batch, table)
     return carried
 

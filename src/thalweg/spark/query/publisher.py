@@ -190,7 +190,9 @@ class WriterOpener:
         spec = self._spec
         durable = spec.durable
         time = "time" if stream in (SITE_CLOCK, SINK_CLOCK) else self._times.get(stream)
-        return LogWriter(spec.log, stream, spec.site, spec.epoch, time=time, durable=durable)
+        return LogWriter(
+            spec.log, stream, spec.site, spec.epoch, time=time, durable=durable, founds=False
+        )
 
 
 def put_together(frames: Mapping[str, DataFrame]) -> DataFrame:

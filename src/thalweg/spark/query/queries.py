@@ -20,6 +20,8 @@ import pyarrow as pa
 
 from thalweg.errors import Defect, Defects, InvalidInput
 from thalweg.spark.log import Log
+from thalweg.spark.log.disk import LogError
+from thalweg.spark.log.founding import require_log
 from thalweg.spark.log.plan import Reading, parse_offset
 from thalweg.spark.monitor.observation import watch, watch_broken, watch_inbox
 from thalweg.spark.pipeline.kinds import CLOCK
@@ -69,7 +71,11 @@ def check_query(spec: QuerySpec) -> None:
     defects = Defects()
     for path, folder in (("log", spec.log), ("checkpoint", spec.checkpoint.parent)):
         try:
+            if path == "log":
+                require_log(folder)
             require_writable(folder)
+        except LogError as error:
+            defects.add(path, str(folder), "the folder of a log", str(error))
         except OSError as error:
             defects.add(path, str(folder), "a folder that can be written", str(error))
     if spec.role == "own":

@@ -18,6 +18,9 @@ _STREAMING = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # A file source keeps what it has read of the last hundred batches at least. Spark keeps it for
+    # ten minutes more, for readers of object stores: thousands of files, listed at every batch.
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "1s",
     "spark.sql.session.timeZone": "UTC",
 }
 
@@ -54,8 +57,9 @@ def _driver_settings(scratch: Path, heap_mb: int, java: Iterable[str]) -> dict[s
         # A query of ten operators with an inbox at every edge is made of more classes than Spark
         # keeps by default; those that it forgot it compiles again, at every batch.
         "spark.sql.codegen.cache.maxEntries": "2000",
-        # Files of ended batches are few; looking for them at every batch is not free.
-        "spark.cleaner.periodicGC.interval": "30min",
+        # The shuffle files of an ended batch go when the JVM finds that nobody needs them. Of a
+        # batch that has grown old in the heap that is at a full collection, which is seldom.
+        "spark.cleaner.periodicGC.interval": "5min",
     }
 
 

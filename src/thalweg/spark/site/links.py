@@ -93,7 +93,7 @@ class LinkEnd:
         query, link = self._query, open_link(parse_link(self._query.link or ""))
         try:
             if query.role == "cloud":
-                return LinkReceiver(link, query.log, durable=query.durable).start()
+                return LinkReceiver(link, query.log, durable=query.durable, founds=False).start()
             return LinkSender(link, query.log, query.site, resend=self._resend).start()
         except BaseException:
             link.close()

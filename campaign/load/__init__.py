@@ -1,0 +1,1 @@
+"""How much the demo deployment bears: its maximum, a soak below it, twice of it, and what stays."""

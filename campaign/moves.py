@@ -1,0 +1,279 @@
+"""kill -9 before and after every step of a move of state, on Spark sites that run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from campaign.keyed_host import REFUSED, SITES, spec_in
+from campaign.outcome import Diary, Ending, Outcome
+from campaign.strike import Moment, Order, Orders, Target
+from campaign.tally import expect_tally, make_keyed
+from campaign.trial import PATIENCE_S, ROOT, TrialStuck, wait_until
+from thalweg.history import Publication, Verdict, check_history
+from thalweg.spark.keyed.move import (
+    Abandon,
+    CatchUp,
+    Fence,
+    PassOver,
+    PrepareTarget,
+    Retire,
+    StartFirst,
+    TakeOver,
+)
+from thalweg.spark.keyed.mover import read_journal
+from thalweg.spark.log import Log
+from thalweg.spark.log.segment import read_batches
+from thalweg.spark.log.writer import LogWriter
+
+STEPS = tuple(kind.__name__ for kind in (PrepareTarget, CatchUp, Fence, TakeOver, Retire))
+AFTERTHOUGHTS = {Abandon.__name__: PrepareTarget.__name__, PassOver.__name__: Fence.__name__}
+"""Steps that come only when another site is wanted after a mover has died behind that step."""
+FIRST = StartFirst.__name__
+KINDS: dict[Target, str] = {
+    "driver": "kill -9 of the site that is left, at every step of a state move",
+    "successor": "kill -9 of the site that takes over, at every step of a state move",
+    "coordinator": "kill -9 of the mover, at every step of a state move",
+}
+_STEP_S = 0.05
+_EVENTS = 20
+
+
+def list_orders(target: Target) -> list[Order]:
+    """Every step and moment, once; those that need more than one move are last."""
+    moments: tuple[Moment, ...] = ("before", "done")
+    if target == "coordinator":
+        moments = ("before", "done", "after")
+    steps = (*STEPS, *AFTERTHOUGHTS, FIRST)
+    if target == "successor":
+        # A first start has none, and one that is given up or passed over is not waited for.
+        steps = (*STEPS, *AFTERTHOUGHTS)
+    places = [(step, moment) for step in steps for moment in moments]
+    return [
+        Order(number=number, step=step, moment=moment, target=target)
+        for number, (step, moment) in enumerate(places)
+    ]
+
+
+def crash_moves(target: Target, folder: Path, orders: Iterable[Order] | None = None) -> Outcome:
+    """Strike moves at these moments, one move for each."""
+    began_s = time.monotonic()
+    diary, events = Diary(), 0
+    verdicts: dict[str, Verdict] = {}
+    asked = list_orders(target) if orders is None else list(orders)
+    later = [order for order in asked if order.step != FIRST]
+    if later:
+        with KeyedTrial(folder / "moves") as trial:
+            trial.begin()
+            for order in later:
+                trial.hit(order, diary)
+            verdicts["moves"], events = trial.finish(), trial.count
+    for order in asked:
+        if order.step == FIRST:
+            name = f"first-{order.number}"
+            with KeyedTrial(folder / name) as trial:
+                trial.hit_first(order, diary)
+                verdicts[name] = trial.finish()
+                events += trial.count
+    return Outcome(
+        kind=KINDS[target],
+        injections=tuple(diary.injections),
+        verdicts=verdicts,
+        events=events,
+        seconds=time.monotonic() - began_s,
+    )
+
+
+class KeyedTrial:
+    """A keyed operator in a process of its own, fed all the time; use it as a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.spec = spec_in(folder)
+        self.orders = Orders(folder / "orders")
+        self.log = Log(self.spec.log)
+        self.count = 0
+        self._starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ending = threading.Event()
+        self._feed = threading.Thread(target=self._send, name="feed", daemon=True)
+
+    def __enter__(self) -> KeyedTrial:
+        self.folder.mkdir(parents=True)
+        self._feed.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._feed.join()
+        self._kill()
+
+    def begin(self) -> None:
+        """Start the operator on the first site, and wait for its first rows."""
+        self._want(SITES[0])
+        self._start()
+        self._await_site(SITES[0])
+        self._await_rows()
+
+    def hit_first(self, order: Order, diary: Diary) -> None:
+        """Strike when the operator is started for the first time."""
+        self.orders.leave(order)
+        self._want(SITES[0])
+        self._start()
+        self._await_struck(order)
+        ending = self._await_there(order, SITES[0])
+        self._await_rows()
+        diary.write(str(order), ending, self._longest_pause(self.orders.struck()[order.number]))
+
+    def hit(self, order: Order, diary: Diary) -> None:
+        """Move the operator with the order left, and see that it gets there all the same."""
+        wanted = self._elsewhere()
+        if order.step in AFTERTHOUGHTS:
+            wanted = self._prepare_afterthought(AFTERTHOUGHTS[order.step], wanted, order.number)
+            self.orders.leave(order)
+            self._want(wanted)
+            self._start()
+        else:
+            self.orders.leave(order)
+            self._want(wanted)
+        self._await_struck(order)
+        ending = self._await_there(order, wanted)
+        self._await_rows()
+        diary.write(str(order), ending, self._longest_pause(self.orders.struck()[order.number]))
+
+    def finish(self) -> Verdict:
+        """End the feed, wait for the last row, and judge."""
+        self._ending.set()
+        self._feed.join()
+        self._await_rows()
+        self._kill()
+        return self.judge()
+
+    def judge(self) -> Verdict:
+        """What the checker says of all that came out."""
+        rows = (
+            Publication(
+                rows=pa.Table.from_batches([b for f in segment.files for b in read_batches(f)])
+            )
+            for segment in self.log.segments(self.spec.output)
+            if segment.rows
+        )
+        return check_history(expect_tally(self.count), rows)
+
+    # What happens in between
+
+    def _prepare_afterthought(self, step: str, wanted: str, number: int) -> str:
+        """Have the mover die behind a step of a move, then want another site."""
+        first = Order(number=10_000 + number, step=step, moment="after", target="coordinator")
+        self.orders.leave(first)
+        self._want(wanted)
+        self._await_struck(first)
+        wait_until(lambda: not self._is_there, "the mover is dead")
+        return self._elsewhere()
+
+    def _elsewhere(self) -> str:
+        """The next site at which the operator neither is nor is to be."""
+        state = read_journal(self.spec.journal)
+        taken = {run.site for run in (state.running, state.successor) if run is not None}
+        return next(site for site in SITES if site not in taken)
+
+    def _want(self, site: str) -> None:
+        draft = self.folder / ".wanted"
+        draft.write_text(site, encoding="utf-8")
+        draft.replace(self.folder / "wanted.txt")
+
+    def _await_struck(self, order: Order) -> None:
+        wait_until(
+            lambda: order.number in self.orders.struck(), f"{order} is carried out", tell=self._tell
+        )
+
+    def _await_there(self, order: Order, site: str) -> Ending:
+        """Wait until the operator is there; a mover that was killed is started again."""
+        ending: Ending = "healed"
+        if order.target == "coordinator":
+            wait_until(lambda: not self._is_there, "the mover is dead")
+            self._start()
+            ending = "resumed"
+        self._await_site(site)
+        return ending
+
+    def _await_site(self, site: str) -> None:
+        def there() -> bool:
+            self._require_there()
+            with suppress(FileNotFoundError, ValueError):
+                told: dict[str, Any] = json.loads((self.folder / "status.json").read_bytes())
+                pid = self._process.pid if self._process else None
+                return told["site"] == site and told["pid"] == pid
+            return False
+
+        wait_until(there, f"the operator is at {site}", tell=self._tell)
+
+    def _await_rows(self) -> None:
+        wanted = self.count
+
+        def came() -> bool:
+            self._require_there()
+            return sum(s.rows for s in self.log.segments(self.spec.output)) >= max(wanted, 1)
+
+        wait_until(came, f"{wanted} rows have come out", tell=self._tell)
+
+    def _longest_pause(self, since_s: float) -> float:
+        segments = self.log.segments(self.spec.output)
+        times = sorted(segment.folder.stat().st_mtime for segment in segments)
+        return max((b - a for a, b in pairwise(times) if b >= since_s), default=0.0)
+
+    def _send(self) -> None:
+        writer = LogWriter(self.spec.log, self.spec.input, "gate", 0, durable=False)
+        batch = 0
+        while not self._ending.wait(_STEP_S):
+            writer.publish(batch, make_keyed(self.count, _EVENTS))
+            self.count += _EVENTS
+            batch += 1
+
+    # The process
+
+    @property
+    def _is_there(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _start(self) -> None:
+        self._starts += 1
+        self._errors = self.folder / f"errors-{self._starts}.txt"
+        command = [sys.executable, "-m", "campaign.keyed_host", str(self.folder)]
+        command += ["--orders", str(self.orders.folder), "--sites", str(len(SITES))]
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command,
+                stderr=errors,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": path},
+            )
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+            self._process.wait(PATIENCE_S)
+
+    def _require_there(self) -> None:
+        if not self._is_there:
+            raise TrialStuck(f"the mover has ended: {self._tell()}")
+
+    def _tell(self) -> str:
+        errors = self._errors.read_text(encoding="utf-8", errors="replace")[-2000:]
+        code = self._process.poll() if self._process else None
+        refused = "refused" if code == REFUSED else f"exit code {code}"
+        return f"sent {self.count}, {refused}, {read_journal(self.spec.journal)}\n{errors}"

@@ -1,0 +1,54 @@
+"""Whether there is a log in a folder at all, or only the place where its disk belongs.
+
+A disk that is away leaves an empty folder, or none. To begin a new log there would be to write what
+nobody finds again when the disk is back. So a log has a mark, made once by whoever founds it, and
+whoever goes on with a log needs that mark.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from thalweg.spark.log.disk import Disk, LogError, explained, make_folders
+
+_MARK = ".log"
+_KINDS = ("sources", "edges", "sinks", "states")
+
+
+def found_log(root: Path | str) -> None:
+    """Make a folder a log, unless it is one; to do it again changes nothing.
+
+    Raises:
+        LogError: where the folder cannot be written.
+    """
+    folder = Path(root)
+    if (folder / _MARK).is_file():
+        return
+    with explained("write to the log", folder):
+        make_folders(Disk(), folder)
+        draft = folder / f"{_MARK}-{uuid4().hex}"
+        try:
+            with draft.open("x") as file:
+                os.fsync(file.fileno())
+            draft.replace(folder / _MARK)
+        finally:
+            with suppress(FileNotFoundError):
+                draft.unlink()
+
+
+def is_log(root: Path | str) -> bool:
+    """Whether there is a log; one of a time when logs had no mark counts, too."""
+    folder = Path(root)
+    return (folder / _MARK).is_file() or any((folder / kind).is_dir() for kind in _KINDS)
+
+
+def require_log(root: Path | str) -> None:
+    """Raise `LogError` where there is no log to go on with."""
+    if not is_log(root):
+        raise LogError(
+            f"there is no log in {root}. Hint: if there was one, its disk is away: bring it back, "
+            "and the same command goes on. Nothing is begun anew in its place."
+        )

@@ -1,0 +1,103 @@
+"""A log that was there and is not: nothing is begun anew in its place."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import thalweg as tw
+from thalweg.spark.deployment.coordinator import Coordinator
+from thalweg.spark.deployment.spec import DeploymentSpec
+from thalweg.spark.feed.gateway import Gateway
+from thalweg.spark.log import Log
+from thalweg.spark.log.disk import LogError
+from thalweg.spark.log.founding import found_log, is_log, require_log
+from thalweg.spark.log.writer import LogWriter
+from thalweg.spark.query.checkpoint import Stand
+from thalweg.spark.query.queries import check_query
+
+ROWS = pa.table({"n": [1, 2]})
+
+
+def open_writer(root: Path, *, founds: bool) -> LogWriter:
+    return LogWriter(root, "sources/rides", "fog-1", 0, durable=False, founds=founds)
+
+
+def test_a_folder_is_a_log_when_it_was_founded(tmp_path: Path) -> None:
+    root = tmp_path / "log"
+    assert not is_log(root)
+    found_log(root)
+    found_log(root)
+    assert is_log(root)
+    assert [file.name for file in root.iterdir()] == [".log"]
+    require_log(root)
+    assert Log(root).streams("sources") == []
+
+
+def test_a_log_of_a_time_without_marks_counts(tmp_path: Path) -> None:
+    open_writer(tmp_path, founds=True).publish(0, ROWS)
+    (tmp_path / ".log").unlink()
+    assert is_log(tmp_path)
+    open_writer(tmp_path, founds=False).publish(1, ROWS)
+
+
+@pytest.mark.parametrize("left", ["nothing", "a folder"])
+def test_nothing_is_written_where_a_log_was(tmp_path: Path, left: str) -> None:
+    root = tmp_path / "log"
+    writer = open_writer(root, founds=True)
+    writer.publish(0, ROWS)
+    root.rename(tmp_path / "away")
+    if left == "a folder":
+        root.mkdir()
+    for write in (
+        lambda: writer.publish(1, ROWS),
+        lambda: open_writer(root, founds=False),
+        lambda: Log(root).fence("fog-1", 0),
+        lambda: Gateway(root, "rides", "fog-1"),
+    ):
+        with pytest.raises(LogError, match=r"there is no log .* its disk is away"):
+            write()
+    assert not root.exists() or list(root.iterdir()) == []
+    if left == "a folder":
+        root.rmdir()
+    (tmp_path / "away").rename(root)
+    assert writer.publish(1, ROWS).batch == 1
+    assert Log(root).read("sources/rides").num_rows == 4
+
+
+class QuietSite:
+    """Takes every command."""
+
+    def start(self, query: object) -> None: ...
+
+    def drain(self, query: str) -> Stand:
+        return Stand()
+
+
+def test_a_deployment_goes_on_with_its_log_or_not_at_all(tmp_path: Path) -> None:
+    spec = DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=("fog-1",))
+    sites = {"fog-1": QuietSite(), "cloud": QuietSite()}
+
+    def coordinate() -> Coordinator:
+        return Coordinator(spec, sites, Log(spec.log), openings={})  # type: ignore[arg-type]
+
+    with coordinate() as coordinator:
+        coordinator.go_to({"fog-1": ()})
+    with coordinate() as coordinator:
+        assert coordinator.state.cuts == {"fog-1": ()}
+    spec.log.rename(tmp_path / "away")
+    with pytest.raises(LogError, match="its disk is away"):
+        coordinate().__enter__()
+    assert not spec.log.exists()
+    (tmp_path / "away").rename(spec.log)
+    with coordinate() as coordinator:
+        assert coordinator.state.cuts == {"fog-1": ()}
+
+
+def test_a_query_is_refused_without_its_log(tmp_path: Path) -> None:
+    spec = DeploymentSpec(
+        pipeline="thalweg.spark.examples.taxi:taxi_fares", folder=tmp_path, fogs=("fog-1",)
+    )
+    with pytest.raises(tw.InvalidInput, match="the folder of a log"):
+        check_query(spec.query("cloud", 0))
+    assert not spec.log.exists()
