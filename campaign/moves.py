@@ -255,7 +255,7 @@ class KeyedTrial:
         command += ["--orders", str(self.orders.folder), "--sites", str(len(SITES))]
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # nosec B603  # a module of the campaign
                 command,
                 stderr=errors,
                 stdin=subprocess.DEVNULL,

@@ -178,7 +178,7 @@ class Trial:
         command += ["--link", self._link] if self._link else []
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # nosec B603  # a module of the campaign
                 command,
                 stderr=errors,
                 stdin=subprocess.DEVNULL,

@@ -106,8 +106,9 @@ def start_query(session: SparkSession, spec: QuerySpec, *, held: bool = False) -
         stack.enter_context(hold_checkpoint(spec.checkpoint))
         BatchGate(spec.checkpoint).open()
         if spec.role == "own":
-            query = find_attribute(spec.pipeline)(session, spec)
-            return RunningQuery(spec, query, stack.pop_all())
+            make = find_attribute(spec.pipeline)
+            repair = Repair(restart=partial(make, session, spec))
+            return RunningQuery(spec, make(session, spec), stack.pop_all(), repair=repair)
         _discard_what_was_for_another(spec)
         parts_of = QueryParts.of_spec(session, spec)
         pipeline, plan = parts_of.pipeline, parts_of.plan
@@ -128,7 +129,7 @@ def start_query(session: SparkSession, spec: QuerySpec, *, held: bool = False) -
         timekeeper = _timekeeper(spec, pipeline, plan, intakes)
         eager = publisher.stateful
         feeder = Feeder(spec.checkpoint, intakes, clock, timekeeper, eager=eager, held=held)
-        repair = None
+        repair = Repair(restart=writer.start)
         if spec.bad_rows == DEAD_LETTER:
             quarantine = _quarantine(session, spec, parts_of, intakes)
             repair = Repair(set_aside=quarantine, restart=writer.start)

@@ -40,11 +40,11 @@ _TRACEBACK_END = re.compile(r"^(?:  .*\n)+(\S.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """What can be done for a query that has failed."""
+    """What can be done for a query that has failed, or hangs."""
 
-    set_aside: Callable[[Callable[[], bool]], int]
-    """Takes bad rows out of its way, unless it becomes unwanted; gives how many."""
     restart: Callable[[], StreamingQuery]
+    set_aside: Callable[[Callable[[], bool]], int] | None = None
+    """Takes bad rows out of its way, unless it becomes unwanted; gives how many."""
 
 
 class RunningQuery:
@@ -186,18 +186,18 @@ class RunningQuery:
                 # It runs, or was told to end.
                 return self.active
             unfed = self._feeder is not None and self._feeder.error is not None
-            if self._repair is None or unfed or self._beyond_repair is self._query:
+            repair = self._repair
+            if repair is None or repair.set_aside is None or unfed:
+                return False
+            if self._beyond_repair is self._query:
                 return False
             failed, self._in_repair = self._query, True
             try:
                 # Its error is known a little before its end.
                 while failed.isActive:
                     time.sleep(_POLL_S)
-                if self._repair.set_aside(lambda: self._stopped) and not self._stopped:
-                    # What it did is not known to the one that follows; that it goes on counts more.
-                    with suppress(Exception):
-                        self._untold += self.records()
-                    self._query = self._repair.restart()
+                if repair.set_aside(lambda: self._stopped) and not self._stopped:
+                    self._start_again(repair)
             except Exception:
                 # What counts is why the query failed.
                 traceback.print_exc()
@@ -206,6 +206,29 @@ class RunningQuery:
             if self._query is failed:
                 self._beyond_repair = failed
             return self._query is not failed
+
+    def start_over(self) -> bool:
+        """Have Spark make a running query anew, from its checkpoint; whether that was done.
+
+        Spark waits for its next batch by the clock on the wall: where that is set back, it waits
+        until the clock is there again. What the batch under way has done is done again.
+        """
+        with self._repair_lock:
+            if self._repair is None or self._stopped or not self.active:
+                return False
+            self._in_repair = True
+            try:
+                self._query.stop()
+                self._start_again(self._repair)
+            finally:
+                self._in_repair = False
+        return True
+
+    def _start_again(self, repair: Repair) -> None:
+        # What it did is not known to the one that follows; that it goes on counts more.
+        with suppress(Exception):
+            self._untold += self.records()
+        self._query = repair.restart()
 
     def drain(self, upto: Offsets | None, timeout_s: float) -> Stand:
         """End the query once it has reached these offsets; see `Site.drain`.

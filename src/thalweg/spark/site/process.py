@@ -44,6 +44,8 @@ _FAREWELL_S = 3.0
 _THREADS = 6
 _PR_SET_PDEATHSIG = 1
 _JVM_LOST = 70
+# Less than that, Spark waits no longer than a slow batch would take.
+_CLOCK_STEP_S = 1.0
 
 
 class SiteProcess:
@@ -65,6 +67,7 @@ class SiteProcess:
         self._lease: ServerLease | None = None
         self._ending = threading.Event()
         self._end_number: int | None = None
+        self._wall = WallClock()
 
     def run(self) -> int:
         """Open Spark as the first command says, then obey until told to end."""
@@ -258,9 +261,12 @@ class SiteProcess:
                 sys.stderr.write("the JVM of this site has ended\n")
                 os._exit(_JVM_LOST)
             self._say({"event": "alive"})
+            back_s = self._wall.went_back_s()
             with self._queries_lock:
                 queries = {n: q for n, q in self._queries.items() if n not in self._told}
             for name, query in queries.items():
+                if back_s > _CLOCK_STEP_S:
+                    self._start_over(query, back_s)
                 with suppress(Exception):
                     link_error = None if query.is_held else self._links.error_of(query.spec)
                     if link_error:
@@ -278,6 +284,17 @@ class SiteProcess:
                 self._tell_failure(query, query.error)
         finally:
             self._in_repair.discard(query.spec.name)
+
+    def _start_over(self, query: RunningQuery, back_s: float) -> None:
+        """Have a query go on that would wait until the clock is where it was."""
+
+        def start_over() -> None:
+            if query.start_over():
+                sys.stderr.write(
+                    f"{query.spec.name} was made anew: the clock was set back by {back_s:.1f} s\n"
+                )
+
+        threading.Thread(target=start_over, daemon=True).start()
 
     def _tell_failure(self, query: RunningQuery, error: str | None) -> None:
         """Say that a query has failed, unless it was told before, or is being ended."""
@@ -316,6 +333,23 @@ class SiteProcess:
         with self._write_lock, suppress(BrokenPipeError):
             self._answers.write(json.dumps(message, default=str).encode() + b"\n")
             self._answers.flush()
+
+
+class WallClock:
+    """Notices when the clock on the wall is set back, by one that only goes forward."""
+
+    def __init__(
+        self,
+        wall: Callable[[], float] = time.time,
+        forward: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._wall, self._forward = wall, forward
+        self._ahead_s = wall() - forward()
+
+    def went_back_s(self) -> float:
+        """By how many seconds it was set back since this was last asked; 0 where it was not."""
+        before_s, self._ahead_s = self._ahead_s, self._wall() - self._forward()
+        return max(0.0, before_s - self._ahead_s)
 
 
 def failure(error: Exception) -> dict[str, Any]:
