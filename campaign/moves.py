@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from campaign.keyed_host import REFUSED, SITES, spec_in
 from campaign.outcome import Diary, Ending, Outcome
-from campaign.strike import Moment, Order, Orders, Target
+from campaign.strike import Moment, Order, Orders, Target, number_orders
 from campaign.tally import expect_tally, make_keyed
 from campaign.trial import PATIENCE_S, ROOT, TrialStuck, wait_until
 from thalweg.history import Publication, Verdict, check_history
@@ -60,19 +60,24 @@ def list_orders(target: Target) -> list[Order]:
     if target == "successor":
         # A first start has none, and one that is given up or passed over is not waited for.
         steps = (*STEPS, *AFTERTHOUGHTS)
-    places = [(step, moment) for step in steps for moment in moments]
-    return [
-        Order(number=number, step=step, moment=moment, target=target)
-        for number, (step, moment) in enumerate(places)
-    ]
+    return number_orders((step, moment, target) for step in steps for moment in moments)
 
 
-def crash_moves(target: Target, folder: Path, orders: Iterable[Order] | None = None) -> Outcome:
+REPRESENTATIVE: tuple[tuple[str, Moment, Target], ...] = (
+    (CatchUp.__name__, "before", "driver"),
+    (Fence.__name__, "done", "coordinator"),
+    (TakeOver.__name__, "before", "successor"),
+    (PassOver.__name__, "done", "coordinator"),
+)
+"""A few of all, each target among them."""
+
+
+def crash_moves(kind: str, orders: Iterable[Order], folder: Path) -> Outcome:
     """Strike moves at these moments, one move for each."""
     began_s = time.monotonic()
     diary, events = Diary(), 0
     verdicts: dict[str, Verdict] = {}
-    asked = list_orders(target) if orders is None else list(orders)
+    asked = list(orders)
     later = [order for order in asked if order.step != FIRST]
     if later:
         with KeyedTrial(folder / "moves") as trial:
@@ -88,7 +93,7 @@ def crash_moves(target: Target, folder: Path, orders: Iterable[Order] | None = N
                 verdicts[name] = trial.finish()
                 events += trial.count
     return Outcome(
-        kind=KINDS[target],
+        kind=kind,
         injections=tuple(diary.injections),
         verdicts=verdicts,
         events=events,

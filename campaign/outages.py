@@ -88,7 +88,7 @@ class ShiftedClock:
         library = folder / "clock_shim.so"
         source = Path(__file__).with_name("clock_shim.c")
         command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True)  # nosec B603  # our own source
         self._file.write_bytes(struct.pack("q", 0))
         self.environment = {"LD_PRELOAD": str(library), "CLOCK_SHIFT": str(self._file)}
 
@@ -153,17 +153,21 @@ def small_disk(folder: Path, size_mb: int) -> Iterator[Path]:
         CannotInject: where this process may not mount one.
     """
     folder.mkdir(parents=True)
-    mount = shutil.which("mount")
-    if mount is None or os.geteuid() != 0:
+    mount, unmount = shutil.which("mount"), shutil.which("umount")
+    if mount is None or unmount is None or os.geteuid() != 0:
         raise CannotInject("only root can mount a small disk")
     command = [mount, "-t", "tmpfs", "-o", f"size={size_mb}m", "tmpfs", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(  # nosec B603  # a folder of ours, as a word of its own
+        command, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise CannotInject(f"a small disk cannot be mounted: {done.stderr.strip()}")
     try:
         yield folder
     finally:
-        subprocess.run(["umount", "-l", str(folder)], check=False, capture_output=True)
+        subprocess.run(  # nosec B603  # a folder of ours, as a word of its own
+            [unmount, "-l", str(folder)], check=False, capture_output=True
+        )
 
 
 # The broker
@@ -247,7 +251,9 @@ def tear_offsets(folder: Path) -> Outcome:
         if reason is None or "thalweg doctor" not in reason:
             raise TrialStuck(f"a damaged checkpoint was not refused with a remedy: {trial.tell()}")
         command = [sys.executable, "-m", "thalweg", "doctor", str(trial.folder.path)]
-        subprocess.run([*command, "--rebuild", "--yes"], check=True, capture_output=True)
+        subprocess.run(  # nosec B603  # this Python, a module of ours
+            [*command, "--rebuild", "--yes"], check=True, capture_output=True
+        )
         trial.start()
         trial.await_running()
         trial.await_rows()

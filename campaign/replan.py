@@ -8,7 +8,7 @@ from itertools import cycle
 from pathlib import Path
 
 from campaign.outcome import Diary, Ending, Outcome
-from campaign.strike import Moment, Order, Target
+from campaign.strike import Moment, Order, Target, number_orders
 from campaign.trial import Trial, TrialStuck
 from thalweg.spark.deployment.hand_over import Drain, ExportState, Fence, Prepare, StartEpoch
 
@@ -37,25 +37,30 @@ def moments_of(target: Target) -> tuple[Moment, ...]:
 
 def list_orders(target: Target) -> list[Order]:
     """Every step and moment, once."""
-    places = [(step, moment) for step in STEPS for moment in moments_of(target)]
-    return [
-        Order(number=number, step=step, moment=moment, target=target)
-        for number, (step, moment) in enumerate(places)
-    ]
+    return number_orders((step, m, target) for step in STEPS for m in moments_of(target))
 
 
-def crash_replan(
-    target: Target, folder: Path, orders: Iterable[Order] | None = None, *, fogs: int = 1
-) -> Outcome:
+REPRESENTATIVE: tuple[tuple[str, Moment, Target], ...] = (
+    (Drain.__name__, "done", "driver"),
+    (ExportState.__name__, "done", "coordinator"),
+    (Fence.__name__, "before", "cloud"),
+    (Prepare.__name__, "done", "worker"),
+    (StartEpoch.__name__, "before", "driver"),
+    (StartEpoch.__name__, "done", "coordinator"),
+)
+"""A few of all, each target and each step among them."""
+
+
+def crash_replan(kind: str, orders: Iterable[Order], folder: Path, *, fogs: int = 1) -> Outcome:
     """Strike a deployment at these moments, one move of its cuts for each."""
     began_s = time.monotonic()
     diary, cuts = Diary(), cycle(CUTS)
     with Trial(folder, fogs=fogs) as trial:
-        for order in list_orders(target) if orders is None else orders:
+        for order in orders:
             _hit(trial, order, cuts, diary)
         verdicts = trial.finish()
     return Outcome(
-        kind=KINDS[target],
+        kind=kind,
         injections=tuple(diary.injections),
         verdicts=verdicts,
         events=trial.feed.count,

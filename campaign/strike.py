@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,6 +36,14 @@ class Order:
     def __str__(self) -> str:
         words = {"before": "before", "done": "done, unwritten:", "after": "after"}
         return f"kill -9 {self.target} {words[self.moment]} {self.step}"
+
+
+def number_orders(places: Iterable[tuple[str, Moment, Target]]) -> list[Order]:
+    """An order for each step, moment and target, numbered from 0."""
+    return [
+        Order(number=number, step=step, moment=moment, target=target)
+        for number, (step, moment, target) in enumerate(places)
+    ]
 
 
 class Orders:

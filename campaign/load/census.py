@@ -129,7 +129,9 @@ def live_heap_bytes(pid: int, java: Path) -> int | None:
     """What is reachable in the heap of a JVM, after a full collection; None: it does not tell."""
     command = [str(java / "bin" / "jcmd"), str(pid), "GC.class_histogram"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=_JCMD_TIMEOUT_S)
+        told = subprocess.run(  # nosec B603  # Java's own jcmd
+            command, capture_output=True, text=True, timeout=_JCMD_TIMEOUT_S
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return read_histogram(told.stdout)

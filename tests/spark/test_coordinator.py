@@ -143,6 +143,25 @@ def test_steps_are_told_before_they_are_taken(tmp_path):
         assert set(coordinator.stop()) == {"fog-0", "fog-1", "cloud"}
 
 
+def test_a_first_start_that_was_not_written_down_is_done_again_whatever_is_wanted_then(tmp_path):
+    world = World()
+    spec = DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=FOGS)
+    world.left = 4  # The cloud has started, and so has the fog.
+    with (
+        pytest.raises(Killed),
+        Coordinator(spec, world.sites, world, openings={}) as coordinator,
+    ):
+        coordinator.go_to({"fog-0": ("a",)})
+    world.sites["fog-0"].work(3)
+    world.die()
+    with Coordinator(spec, world.sites, world, openings={}) as coordinator:
+        assert coordinator.state.cuts == {"fog-0": ("a",)}
+        coordinator.go_to({"fog-0": ("a", "b")})
+        assert coordinator.state.cuts == {"fog-0": ("a", "b")}
+        world.sites["fog-0"].work(2)
+    assert [offset for _, _, offset in world.rows["fog-0"]] == [0, 1, 2, 3, 4]
+
+
 def test_bad_deployments_are_told_all_at_once(tmp_path):
     with pytest.raises(tw.InvalidInput) as told:
         DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=("../etc", "cloud"), cloud="cloud")

@@ -6,14 +6,15 @@ import pyarrow as pa
 import pytest
 
 import thalweg as tw
-from thalweg.spark.deployment.coordinator import Coordinator
+from thalweg.spark.deployment.hand_over import StartEpoch
+from thalweg.spark.deployment.journal import Journal
+from thalweg.spark.deployment.logs import open_logs
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.feed.gateway import Gateway
 from thalweg.spark.log import Log
 from thalweg.spark.log.disk import LogError
 from thalweg.spark.log.founding import found_log, is_log, require_log
 from thalweg.spark.log.writer import LogWriter
-from thalweg.spark.query.checkpoint import Stand
 from thalweg.spark.query.queries import check_query
 
 ROWS = pa.table({"n": [1, 2]})
@@ -65,33 +66,21 @@ def test_nothing_is_written_where_a_log_was(tmp_path: Path, left: str) -> None:
     assert Log(root).read("sources/rides").num_rows == 4
 
 
-class QuietSite:
-    """Takes every command."""
-
-    def start(self, query: object) -> None: ...
-
-    def drain(self, query: str) -> Stand:
-        return Stand()
-
-
-def test_a_deployment_goes_on_with_its_log_or_not_at_all(tmp_path: Path) -> None:
-    spec = DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=("fog-1",))
-    sites = {"fog-1": QuietSite(), "cloud": QuietSite()}
-
-    def coordinate() -> Coordinator:
-        return Coordinator(spec, sites, Log(spec.log), openings={})  # type: ignore[arg-type]
-
-    with coordinate() as coordinator:
-        coordinator.go_to({"fog-1": ()})
-    with coordinate() as coordinator:
-        assert coordinator.state.cuts == {"fog-1": ()}
+@pytest.mark.parametrize("link", [None, "kafka://127.0.0.1:9092/rides"])
+def test_a_deployment_goes_on_with_its_logs_or_not_at_all(tmp_path: Path, link: str | None) -> None:
+    spec = DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=("fog-1",), link=link)
+    open_logs(spec)
+    assert is_log(spec.log)
+    assert is_log(spec.log_of("fog-1"))
+    with Journal(spec.journal) as journal:
+        journal.write(StartEpoch(site="fog-1", epoch=0, cut=(), start=None))
+    open_logs(spec)
     spec.log.rename(tmp_path / "away")
     with pytest.raises(LogError, match="its disk is away"):
-        coordinate().__enter__()
+        open_logs(spec)
     assert not spec.log.exists()
     (tmp_path / "away").rename(spec.log)
-    with coordinate() as coordinator:
-        assert coordinator.state.cuts == {"fog-1": ()}
+    open_logs(spec)
 
 
 def test_a_query_is_refused_without_its_log(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thalweg.spark.keyed.move import (
+    Abandon,
+    CatchUp,
     Fence,
     MoveState,
     PassOver,
     PrepareTarget,
+    Run,
     StartFirst,
     Step,
     learn,
@@ -97,3 +100,28 @@ def test_without_a_wish_what_was_begun_is_ended(wishes: list[tuple[str, int]]) -
     assert there.successor is None
     expected = state.successor or state.running
     assert there.site == (None if expected is None else expected.site)
+
+
+def test_a_fence_that_was_not_written_down_is_written_down_whatever_is_wanted_then() -> None:
+    state, _ = walk(MoveState(), "fog-1")
+    state, _ = walk(state, "fog-2", most=2)
+    assert state.phase == "ready"
+    # Back to where it was: nobody could commit there any more.
+    assert next_step(state, "fog-1", ended=[0]) == Fence(run=Run(site="fog-1", epoch=0))
+    assert isinstance(next_step(state, "fog-1"), Abandon)
+    fenced = learn(state, Fence(run=Run(site="fog-1", epoch=0)))
+    there, taken = walk(fenced, "fog-1")
+    assert isinstance(taken[0], PassOver)
+    assert (there.site, there.last_epoch) == ("fog-1", 2)
+
+
+def test_a_successor_that_was_given_up_does_not_take_over_though_nobody_wrote_that_down() -> None:
+    state, _ = walk(MoveState(), "fog-1")
+    for most, going_on in ((1, CatchUp), (2, Fence)):
+        moving, _ = walk(state, "fog-2", most)
+        assert isinstance(next_step(moving, "fog-2"), going_on)
+        given_up = next_step(moving, "fog-2", ended=[1])
+        assert isinstance(given_up, Abandon)
+        anew = next_step(learn(moving, given_up), "fog-2", ended=[])
+        assert isinstance(anew, PrepareTarget)
+        assert anew.run.epoch == 2

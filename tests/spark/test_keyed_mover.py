@@ -26,6 +26,7 @@ from thalweg.spark.keyed.mover import (
 )
 from thalweg.spark.keyed.spec import KeyedSpec
 from thalweg.spark.log.reader import Log, LogWriter
+from thalweg.spark.site.channel import SiteError
 from thalweg.spark.site.site import SiteSpec
 from thalweg.spark.site.sites import Sites
 
@@ -234,6 +235,60 @@ def test_what_runs_is_started_again_by_the_next_mover(tmp_path: Path) -> None:
     with KeyedMover(spec, anew) as mover:
         assert mover.outline("b")[0].startswith("wait until epoch 1 on b has the state")
     assert (anew["a"].told, anew["b"].told) == (["start tally.a@0"], ["start tally.b@1"])
+
+
+class BusySite(DeadSite):
+    """Starts what it is told to, and is too late to say so."""
+
+    late = True
+
+    def start(self, query: Any) -> None:
+        super().start(query)
+        if self.late:
+            raise SiteError("b", "start", "no answer in time")
+
+
+def test_an_epoch_that_may_have_begun_keeps_its_number_and_is_fenced_if_it_is_given_up(
+    tmp_path: Path,
+) -> None:
+    spec, sites = spec_in(tmp_path), {"a": DeadSite(), "b": BusySite(), "c": DeadSite()}
+    with KeyedMover(spec, sites, patience_s=0.1) as mover:
+        mover.go_to("a")
+        with pytest.raises(SiteError):
+            mover.go_to("b")
+        with pytest.raises(MoveFailed, match="epoch 2 on c"):
+            mover.go_to("c")
+    assert Log(spec.log).find_fence("tally.b", 1, kind="states") is not None
+    assert sites["c"].told == ["start tally.c@2"]
+
+
+def test_an_epoch_that_may_not_have_begun_is_started_when_it_is_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    busy = BusySite()
+    spec, sites = spec_in(tmp_path), {"b": busy}
+    with KeyedMover(spec, sites) as mover:
+        with pytest.raises(SiteError):
+            mover.go_to("b")
+        busy.late = False
+        mover.go_to("b")
+        mover.go_to("b")
+    assert busy.told == ["start tally.b@0", "start tally.b@0"]
+
+
+def test_what_a_mover_fenced_and_did_not_write_down_is_known_to_the_next_one(
+    tmp_path: Path,
+) -> None:
+    spec, sites = spec_in(tmp_path), {"a": DeadSite(), "b": DeadSite()}
+    with pytest.raises(Crashed), KeyedMover(spec, sites, on_step=crash_before(CatchUp)) as mover:
+        mover.go_to("a")
+        mover.go_to("b")
+    Log(spec.log).fence("tally.b", 1, kind="states")
+    with (
+        KeyedMover(spec, sites, patience_s=0.1) as mover,
+        pytest.raises(MoveFailed, match="epoch 2 on b"),
+    ):
+        mover.go_to("b")
 
 
 def test_a_line_that_a_crash_cut_off_does_not_count(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Agrees on migration plans among operators and brokers (MigCEP, Algorithm 5)."""
 
 from thalweg.migration.coordination.broker import BrokerLedger
+from thalweg.migration.coordination.channel import Channel, Letter, Packet, Receipt
 from thalweg.migration.coordination.delivery import (
     Acceptance,
     Coordination,
@@ -26,15 +27,19 @@ from thalweg.migration.coordination.operator import OperatorMachine, Phase, Plan
 __all__ = [
     "Acceptance",
     "BrokerLedger",
+    "Channel",
     "Coordination",
     "CoordinationGoesOn",
     "HostPlan",
+    "Letter",
     "Message",
     "OperatorMachine",
+    "Packet",
     "Phase",
     "PlanPublished",
     "Planner",
     "ProtocolBroken",
+    "Receipt",
     "Trigger",
     "Vertex",
     "coordinate",

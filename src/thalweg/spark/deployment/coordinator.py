@@ -29,7 +29,6 @@ from thalweg.spark.deployment.hand_over import (
 from thalweg.spark.deployment.hand_over import learn as learn_step
 from thalweg.spark.deployment.journal import Journal
 from thalweg.spark.log import Log
-from thalweg.spark.log.founding import found_log, require_log
 from thalweg.spark.pipeline.windows import Opening
 from thalweg.spark.query.carry import CarryOrder
 from thalweg.spark.query.spec import QuerySpec
@@ -139,7 +138,6 @@ class Coordinator:
         self._journal.__enter__()
         try:
             self.state = self._journal.state(self.spec.fogs, self._openings)
-            self._open_logs()
             self._resume()
         except BaseException:
             self._journal.__exit__(None, None, None)
@@ -172,15 +170,6 @@ class Coordinator:
             epoch = 0 if site == self.spec.cloud else self.state.sites[site].epoch
             stands[site] = self._sites[site].drain(self.spec.query(site, epoch).name)
         return stands
-
-    def _open_logs(self) -> None:
-        """Begin the logs of a new deployment; those of one that ran before have to be there."""
-        is_new = all(site.epoch < 0 for site in self.state.sites.values())
-        for root in {self.spec.log, *map(self.spec.log_of, self.spec.fogs)}:
-            if is_new:
-                found_log(root)
-            else:
-                require_log(root)
 
     def _resume(self) -> None:
         """Start again what ran, and end the hand-overs that were begun."""

@@ -199,9 +199,11 @@ def _next_step(
     if site.phase == "fenced":
         # A hand-over that was begun ends where it was to lead, wanted by now or not.
         return _start_next(site, openings)
-    if cut is None:
+    # A first start that was begun may have happened: it is the one that is done again.
+    first = cut if site.next_cut is None else site.next_cut
+    if first is None:
         return None
-    return StartEpoch(site=site.site, epoch=site.epoch + 1, cut=tuple(cut), start=site.offsets)
+    return StartEpoch(site=site.site, epoch=site.epoch + 1, cut=tuple(first), start=site.offsets)
 
 
 def _open_windows(site: SiteState, openings: Mapping[str, Opening]) -> tuple[Ends, Ends]:
@@ -286,7 +288,7 @@ def learn(
         )
         return replace(state, sites={**state.sites, step.site: site})
     if isinstance(step, Prepare):
-        if site.phase != "running" or step.epoch != site.epoch + 1:
+        if site.phase not in ("idle", "running") or step.epoch != site.epoch + 1:
             return state
         site = replace(site, next_cut=step.cut, next_gates=gates or {})
         return replace(state, sites={**state.sites, step.site: site})

@@ -41,6 +41,22 @@ class JournalBroken(ThalwegError):
     """A line in the middle of a journal cannot be read."""
 
 
+def to_line(step: Step, reached: Mapping[str, Any]) -> str:
+    """A step that was carried out, and what it reached, as one line of a journal."""
+    record = {"step": type(step).__name__, **asdict(step), "reached": reached}
+    return json.dumps(record, allow_nan=False)
+
+
+def from_line(line: str) -> tuple[Step, dict[str, Any]]:
+    """What a line of a journal says; raises one of several errors where it says no step."""
+    record = json.loads(line)
+    reached = record.pop("reached")
+    kind = _KINDS[record.pop("step")]
+    for name in {"cut", "carried"} & set(record):
+        record[name] = tuple(record[name])
+    return kind(**record), reached
+
+
 class Journal:
     """The steps of one deployment, oldest first; use it as a context manager."""
 
@@ -77,22 +93,16 @@ class Journal:
         """Write down that the step was carried out, and what it reached; then it is on the disk."""
         if self._file is None:
             raise JournalHeld(f"{self.path} is not open")
-        record = {
-            "step": type(step).__name__,
-            **asdict(step),
-            "reached": reached,
-        }
-        self._file.write(json.dumps(record, allow_nan=False) + "\n")
+        self._file.write(to_line(step, reached) + "\n")
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def read(self) -> Iterator[tuple[Step, dict[str, Any]]]:
-        """Every step with what it reached, oldest first."""
-        if not self.path.exists():
-            return
-        text = self.path.read_text(encoding="utf-8")
-        whole, _, _ = text.rpartition("\n")
-        for number, line in enumerate(whole.splitlines(), start=1):
+        """Every step with what it reached, oldest first; raises `JournalBroken` at one it is not.
+
+        A last line without an end was never finished, and is left out.
+        """
+        for number, line in self._whole_lines():
             try:
                 record = json.loads(line)
                 reached = record.pop("reached")
@@ -100,11 +110,10 @@ class Journal:
                 for name in {"cut", "carried"} & set(record):
                     record[name] = tuple(record[name])
                 step = kind(**record)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise JournalBroken(
-                    f"{self.path}:{number}: not a step of a deployment ({error}). "
-                    "Hint: restore the file from a copy; what runs cannot be known without it."
-                ) from error
+                if not isinstance(step.epoch, int) or not isinstance(step.site, str):
+                    raise ValueError("it names no epoch of a site")
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                raise self._broken(number, error) from error
             yield step, reached
 
     def state(
@@ -112,10 +121,27 @@ class Journal:
     ) -> DeploymentState:
         """What is true after all of it."""
         state = DeploymentState.of(sites, openings)
-        for step, reached in self.read():
+        # Every line that counts is one step, so the number of a step is that of its line.
+        for number, (step, reached) in enumerate(self.read(), start=1):
             if step.site in state.sites:
-                state = learn(state, step, **reached)
+                try:
+                    state = learn(state, step, **reached)
+                except (TypeError, ValueError, AttributeError) as error:
+                    raise self._broken(number, error) from error
         return state
+
+    def _whole_lines(self) -> Iterator[tuple[int, str]]:
+        if not self.path.exists():
+            return
+        text = self.path.read_text(encoding="utf-8", errors="replace")
+        whole, _, _ = text.rpartition("\n")
+        yield from enumerate(whole.split("\n") if whole else (), start=1)
+
+    def _broken(self, number: int, error: Exception) -> JournalBroken:
+        return JournalBroken(
+            f"{self.path}:{number}: not a step of a deployment ({error}). Hint: restore the file "
+            f"from a copy; without one, `thalweg doctor {self.path.parent}` says what can be done."
+        )
 
     def _cut_off_torn_line(self) -> None:
         if self._file is None:

@@ -9,6 +9,7 @@ drain anything for that, so it works as well where the site that is left has die
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -141,11 +142,12 @@ class MoveState:
         return None if run is None else run.site
 
 
-def next_step(state: MoveState, wanted: str | None) -> Step | None:
+def next_step(state: MoveState, wanted: str | None, ended: Collection[int] = ()) -> Step | None:
     """The next step to the site that is wanted; None: the operator is there.
 
     Without a wish, a move that was begun goes on to where it was going. One that is past its
-    fence ends before another begins.
+    fence ends before another begins. `ended` are epochs that the log has a fence of: a fence that
+    a crash kept from being written down is written down first, whatever is wanted by now.
     """
     running, successor = state.running, state.successor
     if running is None:
@@ -161,7 +163,9 @@ def next_step(state: MoveState, wanted: str | None) -> Step | None:
         return Retire(run=running)
     if state.phase == "fenced":
         return PassOver(run=successor) if elsewhere else TakeOver(run=successor)
-    if elsewhere:
+    if state.phase == "ready" and running.epoch in ended:
+        return Fence(run=running)
+    if elsewhere or successor.epoch in ended:
         return Abandon(run=successor)
     return CatchUp(run=successor) if state.phase == "prepared" else Fence(run=running)
 

@@ -35,6 +35,7 @@ from thalweg.spark.keyed.operator import load_operator
 from thalweg.spark.keyed.spec import KeyedSpec
 from thalweg.spark.log import Log
 from thalweg.spark.log.epoch import last_batch_of
+from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.names import EpochPlace
 from thalweg.spark.log.segment import read_batches, read_segment
 from thalweg.spark.query.spec import QuerySpec
@@ -123,6 +124,7 @@ class KeyedMover:
         self._log = Log(spec.log)
         self._commits = KeyedLog(self._log, load_operator(spec.operator))
         self._journal: IO[str] | None = None
+        self._unsure: Run | None = None
 
     def __enter__(self) -> Self:
         """Read what was done, and start again what should run."""
@@ -136,10 +138,14 @@ class KeyedMover:
             raise MoveHeld(f"{path} is in use: somebody else moves {self.spec.name}") from None
         text = path.read_text(encoding="utf-8")
         self._journal.truncate(len(text[: text.rfind("\n") + 1].encode()))
-        self.state = read_journal(path)
-        for run in (self.state.running, self.state.successor):
-            if run is not None and run.site in self._sites and self._sites[run.site].alive:
-                self._sites[run.site].start(self.spec.query(run))
+        try:
+            self.state = read_journal(path)
+            if self.state.last_epoch < 0:
+                found_log(self.spec.log)
+            self.resume()
+        except BaseException:
+            self._journal.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -150,6 +156,17 @@ class KeyedMover:
         """The steps to a site in words, without taking any."""
         return outline(self.state, to)
 
+    def resume(self) -> None:
+        """Start again what should run on sites that are there; what runs is left alone."""
+        for run in (self.state.running, self.state.successor):
+            if run is not None and run.site in self._sites and self._sites[run.site].alive:
+                self._sites[run.site].start(self.spec.query(run))
+
+    def has_failed(self, run: Run) -> bool:
+        """Whether the query of an epoch has ended by itself, at a site that is there."""
+        name = self.spec.query(run).name
+        return any(q.name == name and q.error for q in self._sites[run.site].status().queries)
+
     def go_to(self, to: str) -> tuple[Step, ...]:
         """Take every step to a site; returns them."""
         defects = Defects()
@@ -157,20 +174,46 @@ class KeyedMover:
         defects.require(to in self._sites, "to", to, "a site that was started", hint)
         defects.raise_if_any()
         taken: list[Step] = []
-        while (step := next_step(self.state, to)) is not None:
+        if self._unsure is not None and self._unsure.site == to:
+            self._start(self._unsure)
+        while (step := next_step(self.state, to, self._ended())) is not None:
             self._on_step(step)
+            if isinstance(step, (StartFirst, PrepareTarget)):
+                # Who may have begun an epoch has to be known, or its number would be given again.
+                self._learn(step)
             self._take(step)
             self._on_done(step)
-            self._write_down(step)
-            self.state = learn(self.state, step)
+            self._learn(step)
             taken.append(step)
         return tuple(taken)
+
+    def _learn(self, step: Step) -> None:
+        """Write a step down, unless it is, and know what is true after it."""
+        known = learn(self.state, step)
+        if known != self.state:
+            self._write_down(step)
+            self.state = known
+
+    def _ended(self) -> list[int]:
+        """Which epochs of the move have a fence, written down or not."""
+        runs = [run for run in (self.state.running, self.state.successor) if run is not None]
+        return [
+            run.epoch
+            for run in runs
+            if self._log.find_fence(writer_name(self.spec.name, run.site), run.epoch, kind=STATES)
+        ]
+
+    def _start(self, run: Run) -> None:
+        """Start an epoch; one that may not have started is started when it is asked for again."""
+        self._unsure = run
+        self._sites[run.site].start(self.spec.query(run))
+        self._unsure = None
 
     def _take(self, step: Step) -> None:
         run = step.run
         writer = writer_name(self.spec.name, run.site)
         if isinstance(step, (StartFirst, PrepareTarget)):
-            self._sites[run.site].start(self.spec.query(run))
+            self._start(run)
         elif isinstance(step, CatchUp):
             self._wait(run, "has the state", lambda: self._is_close(run))
         elif isinstance(step, Fence):

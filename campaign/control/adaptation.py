@@ -1,0 +1,227 @@
+"""The whole loop: rates and links that flap, the trigger, a strategy, and the hand-over after it.
+
+What is decided is carried out by the coordinator of `campaign.control.hand_over`, with the same
+faults. A coordinator that dies takes what its trigger remembers with it, so that what a trigger
+promises is promised for each life of one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import thalweg as tw
+from campaign.control import invariants
+from campaign.control.hand_over import CALM_S, FOGS, Cuts, HandOverWorld
+from campaign.control.invariants import require
+from thalweg.adapt import Observation, Trigger
+from thalweg.model import Limits, Plan
+from thalweg.scenarios import fog_cloud
+from thalweg.spark.deployment.coordinator import Coordinator
+from thalweg.spark.deployment.decisions import Adapter, AdapterState, Rates, Verdict
+from thalweg.spark.deployment.plan import find_sites
+
+LEVELS = (200.0, 1_000.0, 3_000.0, 6_000.0, 10_000.0)
+"""Events per second at a fog: from much room to far too many."""
+WIDE_BPS, NARROW_BPS = 100e6, 3e6
+REMEMBERED = 16
+"""How many questions a trigger remembers."""
+_NOISE = (1.0, 1.01)
+_QUIET_S = 15.0
+
+
+def taxi_like() -> tw.Application:
+    """Three operators in a row; the middle one has windows and needs most of the work."""
+    window = tw.TimeWindow(10.0, 5.0)
+    return tw.Application(
+        name="rows",
+        operators=[
+            tw.Operator(
+                name="rides", kind="source", rate=500.0, event_size=200.0, pin=tw.Pin(tier="fog")
+            ),
+            tw.Operator(name="x", selectivity=0.5, cpu_per_event=1e4, replicable=True),
+            tw.Operator(
+                name="o",
+                selectivity=0.1,
+                cpu_per_event=1e6,
+                memory=1e5,
+                window=window,
+                replicable=True,
+            ),
+            tw.Operator(name="p", selectivity=0.5, cpu_per_event=1e4, replicable=True),
+            tw.Operator(name="sink", kind="sink", pin=tw.Pin(tier="cloud")),
+        ],
+        streams=[
+            tw.Stream(source=a, target=b)
+            for a, b in (("rides", "x"), ("x", "o"), ("o", "p"), ("p", "sink"))
+        ],
+        limits=Limits(response_time_s=5.0, uplink_bps=9e6, usage=0.002),
+    )
+
+
+class RememberingAdapter(Adapter):
+    """The same answers, found once for the same question: both are pure."""
+
+    def plan(self, rates: Rates | None, current: Cuts | None = None) -> tuple[Plan, Cuts]:
+        """What the strategy says at these rates."""
+        key = (self.network.name, _key(rates or {}), None if current is None else _key(current))
+        if key not in _plans:
+            _plans[key] = super().plan(rates, current)
+        return _plans[key]
+
+    def observe(self, now_s: float, cuts: Cuts, rates: Rates) -> Observation:
+        """What the cuts cost at these rates."""
+        key = (self.network.name, _key(rates), _key(cuts))
+        if key not in _seen:
+            _seen[key] = super().observe(now_s, cuts, rates)
+        return replace(_seen[key], time_s=now_s)
+
+
+_plans: dict[object, tuple[Plan, Cuts]] = {}
+_seen: dict[object, Observation] = {}
+
+
+@cache
+def adapter_on(bandwidth_bps: float) -> RememberingAdapter:
+    """Two fogs with links of this bandwidth."""
+    network = fog_cloud(
+        len(FOGS),
+        seed=1,
+        name=f"links-of-{bandwidth_bps:.0f}",
+        fog_bandwidth_bps=(bandwidth_bps, bandwidth_bps),
+    )
+    application = taxi_like()
+    sites = find_sites(tw.Problem(application=application, network=network))
+    return RememberingAdapter(application=application, network=network, sites=sites)
+
+
+@dataclass
+class TriggerLife:
+    """What one trigger has decided, from its first look on."""
+
+    state: AdapterState = field(default_factory=AdapterState)
+    optional_s: list[float] = field(default_factory=list)
+    asked: list[tuple[object, bool]] = field(default_factory=list)
+    """Each question, and whether the answer was to stay."""
+
+    def take(self, verdict: Verdict, state: AdapterState, question: object, now_s: float) -> None:
+        """Remember what came of a look."""
+        self.state = state
+        if state.trigger.adapted_s != now_s:
+            return
+        self.asked.append((question, not verdict.adapt))
+        if verdict.reason.removeprefix("kept: ").startswith("usage "):
+            self.optional_s.append(now_s)
+
+    @property
+    def in_vain(self) -> Counter[object]:
+        """How often each of the questions that a trigger remembers was asked in vain."""
+        return Counter(question for question, stayed in self.asked[-REMEMBERED:] if stayed)
+
+
+class AdaptationWorld(HandOverWorld):
+    """One run: the loop from what is measured to what runs."""
+
+    name = "adaptation"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        random = self.scheduler.random
+        self.trigger = Trigger(
+            patience=random.randint(1, 2),
+            rest_s=random.choice((4.0, 10.0)),
+            change_least=0.1,
+        )
+        self.sides = {fog: random.sample(LEVELS, 2) for fog in FOGS}
+        self.levels = {fog: sides[0] for fog, sides in self.sides.items()}
+        self.bandwidth_bps = WIDE_BPS
+        self.flap_s = random.choice((0.7, 2.0, 6.0))
+        self.trigger_life = TriggerLife()
+        self.changed_s = 0.0
+        _, cuts = self.adapter.plan(self.rates())
+        self.wanted = dict(cuts)
+
+    @property
+    def adapter(self) -> Adapter:
+        """What decides, on the network as it is now."""
+        return replace(adapter_on(self.bandwidth_bps), trigger=self.trigger)
+
+    def rates(self) -> Rates:
+        """What is measured now: never twice the same."""
+        random = self.scheduler.random
+        return {("rides", fog): level * random.choice(_NOISE) for fog, level in self.levels.items()}
+
+    def plan_wishes(self) -> None:
+        """Nobody wants anything by hand: rates and links go to and fro instead."""
+        self.scheduler.after(self.flap_s, "", self.flap)
+
+    def flap(self) -> None:
+        """A rate goes to the other side, or all links do."""
+        if self.network.is_calm:
+            return
+        random = self.scheduler.random
+        if random.random() < 0.2:
+            narrow = self.bandwidth_bps == WIDE_BPS
+            self.bandwidth_bps = NARROW_BPS if narrow else WIDE_BPS
+            self.scheduler.fault("flapping link", f"links have {self.bandwidth_bps:.0f} bps")
+        else:
+            fog = random.choice(FOGS)
+            a, b = self.sides[fog]
+            self.levels[fog] = b if self.levels[fog] == a else a
+            self.scheduler.fault("flapping rate", f"{fog} has {self.levels[fog]:.0f} events/s")
+        self.changed_s = self.scheduler.now_s
+        self.scheduler.after(random.uniform(0.5, 1.5) * self.flap_s, "", self.flap)
+
+    def check(self) -> None:
+        """What holds for every hand-over, and what the trigger promises."""
+        super().check()
+        require(invariants.optional_ones_rest, self.trigger_life.optional_s, self.trigger.rest_s)
+        require(invariants.in_vain_once, self.trigger_life.in_vain)
+
+    def coordinate(self) -> None:
+        """One life of a coordinator, which begins with nothing in mind."""
+        self.trigger_life = TriggerLife()
+        super().coordinate()
+        self.check_answers()
+
+    def tend(self, coordinator: Coordinator) -> None:
+        """Look at how it goes, have it adapted if that is better, then wait as ever."""
+        cuts = coordinator.state.cuts
+        if set(cuts) == set(FOGS) and not self.sites[FOGS[0]].is_ending:
+            self.look(cuts)
+        super().tend(coordinator)
+
+    def look(self, cuts: Cuts) -> None:
+        """What the trigger and the strategy say about the cuts that run."""
+        now_s, rates = self.scheduler.now_s, self.rates()
+        life = self.trigger_life
+        verdict, state = self.adapter.look(life.state, now_s, cuts, rates)
+        causes = frozenset(e.name for e in verdict.seen.broken) if verdict.seen else frozenset()
+        high = verdict.seen is not None and bool(
+            verdict.seen.excess_usage(verdict.seen.limits.usage)
+        )
+        question = (_key(cuts), _key(self.levels), self.bandwidth_bps, causes, high)
+        life.take(verdict, state, question, now_s)
+        self.scheduler.note(f"look: {verdict.reason}")
+        if verdict.cuts is not None:
+            self.changed_s = now_s
+            self.want(verdict.cuts)
+
+    def has_arrived(self, coordinator: Coordinator) -> bool:
+        """Whether what is wanted runs, and the loop has been quiet for longer than it rests."""
+        quiet_s = self.scheduler.now_s - max(self.changed_s, CALM_S)
+        return quiet_s > _QUIET_S and super().has_arrived(coordinator)
+
+    def check_answers(self) -> None:
+        """In the end nothing is violated that other cuts would mend."""
+        rates = {("rides", fog): level for fog, level in self.levels.items()}
+        seen = self.adapter.observe(self.scheduler.now_s, self.wanted, rates)
+        _, better = self.adapter.plan(rates, self.wanted)
+        broken = [excess.text for excess in seen.broken]
+        require(invariants.violations_are_answered, broken, self.wanted, better)
+
+
+def _key(values: Cuts | Rates | Mapping[str, float]) -> object:
+    return tuple(sorted(values.items()))
