@@ -13,7 +13,7 @@ BIN := .venv/bin
 STAMP := .venv/.thalweg-setup
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src tests
 
-.PHONY: help setup demo test test-all checked bench lint docs docs-serve clean
+.PHONY: help setup demo test test-all checked bench lint audit docs docs-serve clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -41,11 +41,20 @@ bench: $(STAMP) ## answer every benchmark's question; results also go to results
 	  $(BIN)/python -m benchmarks $$name --format table; \
 	done
 
-lint: $(STAMP) ## ruff, mypy and the import directions
+lint: $(STAMP) ## ruff, mypy, the import directions and bandit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive \
+	  $(wildcard src benchmarks campaign tools)
+
+# Strict: a package that nobody could look up is a failure, not a pass.
+audit: $(STAMP) ## ask PyPI for known vulnerabilities of every package in uv.lock
+	@PATH="$(CURDIR)/.cache/uv-home/bin:$$PATH" uv export --quiet --frozen --all-extras \
+	  --all-groups --no-emit-project --output-file .cache/audited.txt >/dev/null
+	$(BIN)/pip-audit --requirement .cache/audited.txt --require-hashes --disable-pip \
+	  --strict --progress-spinner off
 
 docs: $(STAMP) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

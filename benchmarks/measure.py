@@ -79,7 +79,7 @@ def run_command(command: Sequence[str], *, timeout_s: float = 60.0, byte_code: b
         launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(report), str(timeout_s)]
         # Files, not pipes: a flood of output must not make the command wait for a reader.
         with (Path(folder) / "out").open("w+b") as out, (Path(folder) / "err").open("w+b") as err:
-            started = subprocess.run(
+            started = subprocess.run(  # nosec B603  # what the benchmark itself names
                 [*launcher, *command],
                 cwd=ROOT,
                 env=environment,

@@ -37,7 +37,7 @@ class Defect:
         if self.hint:
             stop = "" if self.hint.endswith(("?", ".", "!")) else "."
             text = f"{text}. Hint: {self.hint}{stop}"
-        return _printable(text)
+        return printable(text)
 
 
 class ThalwegError(Exception):
@@ -133,7 +133,7 @@ def show_value(value: object) -> str:
     """A value as a person wrote it, cut to a readable length and free of control characters."""
     if isinstance(value, str):
         text = json.dumps(value[: _SHOWN_VALUE_LENGTH + 1], ensure_ascii=False)
-        text = _printable(text)
+        text = printable(text)
     elif value is None:
         return "nothing"
     elif isinstance(value, bool):
@@ -151,7 +151,7 @@ def show_value(value: object) -> str:
     return text
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The text on one line, with nothing in it that a terminal could obey."""
     if text.isprintable():
         return text

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from thalweg.errors import Defect, InvalidInput
+from thalweg.errors import Defect, Defects, InvalidInput
 from thalweg.files.load import load_application, load_network, load_plan
+from thalweg.files.own_file import require_own
 from thalweg.files.save import save
 from thalweg.model import Application, Network, Plan
 
 APPLICATION, NETWORK, PLAN = "application.json", "network.json", "plan.json"
+_FILES = (APPLICATION, NETWORK, PLAN)
 NETWORK_FOLDER = "network"
 _MOST_NODES_AS_TEXT = 5_000
 
@@ -37,7 +39,22 @@ def load_model(folder: Path) -> tuple[Application, Network, Plan | None]:
     if not has_model(folder):
         rule, hint = "a folder with an application and a network", f"{APPLICATION}, {NETWORK}"
         raise InvalidInput([Defect(path="", value=str(folder), rule=rule, hint=hint)])
+    _require_own_files(folder)
     small = (folder / NETWORK).is_file()
     network = load_network(folder / (NETWORK if small else NETWORK_FOLDER))
     plan = load_plan(folder / PLAN) if (folder / PLAN).is_file() else None
     return load_application(folder / APPLICATION), network, plan
+
+
+def _require_own_files(folder: Path) -> None:
+    """Raise `InvalidInput` for files of the model that are only pointed to from the folder."""
+    defects = Defects()
+    for file in (*(folder / name for name in _FILES), *(folder / NETWORK_FOLDER).glob("*")):
+        try:
+            if file.exists():
+                require_own(folder, file)
+        except (OSError, ValueError) as error:
+            rule = "a regular file of the folder itself"
+            found = Defect(file=str(file), path="", value=str(error), rule=rule)
+            defects.absorb(InvalidInput([found]))
+    defects.raise_if_any()

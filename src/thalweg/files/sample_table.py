@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +21,11 @@ from thalweg.files.workload_csv import (
     show_file,
     tell_width,
 )
-from thalweg.files.workload_table import LARGEST_PARQUET_BYTES, is_csv, is_table
+from thalweg.files.workload_table import is_csv, is_table
 from thalweg.units import DURATION
 
 Floats = npt.NDArray[np.float64]
 _RULE = f"seconds from 0 to {DURATION.largest:g}"
-_MOST_ROWS = 100_000_000
 
 
 def load_births(path: str | os.PathLike[str]) -> dict[tuple[str, str], Floats]:
@@ -62,7 +60,7 @@ def _load(
     if is_csv(path):
         hint = "save large tables as .parquet"
         return _parse_csv(read_contents(path, LARGEST_CSV_BYTES, hint), file, names, figure)
-    return _parse_parquet(read_contents(path, LARGEST_PARQUET_BYTES), file, names, figure)
+    return _load_parquet(path, file, names, figure)
 
 
 def _parse_csv(
@@ -93,38 +91,28 @@ def _bad_cell(figure: str, line: int, cell: str) -> Defect:
     return Defect(path=figure, line=line, value=cell, rule=_RULE, hint=number_hint(cell))
 
 
-def _parse_parquet(
-    contents: bytes, file: str, names: Sequence[str], figure: str
+def _load_parquet(
+    path: str | os.PathLike[str], file: str, names: Sequence[str], figure: str
 ) -> dict[tuple[str, ...], Floats]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from thalweg.files.vehicle_table import Field, read_columns
 
-    try:
-        with pq.ParquetFile(pa.BufferReader(contents)) as parquet:
-            if parquet.metadata.num_rows > _MOST_ROWS:
-                refuse_file(file, parquet.metadata.num_rows, f"at most {_MOST_ROWS:,} rows")
-            require_header(parquet.schema_arrow.names, (*names, figure), file)
-            table = parquet.read(columns=[*names, figure])
-        keys = [_texts(table[name]) for name in names]
-        values = np.asarray(table[figure].cast(pa.float64()).to_numpy(), dtype=float)
-    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        refuse_file(file, reason, f"a Parquet file with texts and numbers in {figure}")
+    columns = read_columns(path, [*(Field((name,), "text") for name in names), Field((figure,))])
+    values = columns.numbers[figure]
     good = np.isfinite(values) & (values >= 0) & (values <= DURATION.largest)
     if not good.all():
         row = int(np.flatnonzero(~good)[0])
         bad = f"{float(values[row])} in row {row}"
         raise InvalidInput([Defect(file=file, path=figure, value=bad, rule=_RULE)])
-    joined = np.array(["\t".join(key) for key in zip(*keys, strict=True)])
-    _, group = np.unique(joined, return_inverse=True)
-    found: dict[tuple[str, ...], Floats] = {}
-    for number in range(int(group.max(initial=-1)) + 1):
-        own = np.flatnonzero(group == number)
-        found[tuple(key[int(own[0])] for key in keys)] = values[own]
-    return found
-
-
-def _texts(column: Any) -> list[str]:
-    return [str(value) for value in column.to_pylist()]
+    # Rows by the position of their texts, in the order of the file within each group.
+    group = np.zeros(values.size, dtype=np.int64)
+    for name in names:
+        code, words = columns.texts[name]
+        group = np.unique(group * len(words) + code, return_inverse=True)[1]
+    order = np.argsort(group, kind="stable")
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+    parts = np.split(values[order], first[1:]) if first.size else []
+    keys = [
+        tuple(columns.texts[name][1][columns.texts[name][0][row]] for name in names)
+        for row in order[first].tolist()
+    ]
+    return dict(sorted(zip(keys, parts, strict=True), key=lambda pair: pair[0]))

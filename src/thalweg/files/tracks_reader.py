@@ -31,6 +31,7 @@ Gaps = Literal["refuse", "fill"]
 
 MOST_VEHICLES_TOLD = 5
 LONGEST_NAME = 256
+LONGEST_TOLD = 64
 _FIELDS = (
     Field(("t", "time_s", "timestep_time")),
     Field(("vehicle", "user", "vehicle_id"), "text"),
@@ -115,7 +116,8 @@ class _Problems:
         for vehicle, row in zip(
             vehicles[:MOST_VEHICLES_TOLD].tolist(), bad[first].tolist(), strict=False
         ):
-            place = f"{path} of {self.rows.names[vehicle]}"
+            name = self.rows.names[vehicle]
+            place = f"{path} of {name[:LONGEST_TOLD]}{'…' * (len(name) > LONGEST_TOLD)}"
             time_s = self.rows.values["t"][row]
             place += f" at {time_s:g} s" if math.isfinite(time_s) else ""
             self.found.append(Defect(path=place, value=value(row), rule=rule, hint=hint))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from thalweg.errors import Defect, Defects, InvalidInput
+from thalweg.files.parquet_footer import count_values
 from thalweg.files.workload_arrow import (
     _ERRORS,
     _MAGIC,
@@ -152,7 +154,7 @@ def _read_parquet(contents: bytes, fields: Sequence[Field]) -> Columns:
         raise InvalidInput([Defect(path="", value="other contents", rule="a Parquet file")])
     with pq.ParquetFile(pa.BufferReader(contents)) as parquet:
         metadata, schema = parquet.metadata, parquet.schema_arrow
-    _require_size(metadata)
+    _require_size(metadata, count_values(BytesIO(contents)))
     called = _choose(schema.names, fields)
     _require_sorts(schema, fields, called)
     texts = [called[f.names[0]] for f in fields if f.sort == "text" and f.names[0] in called]
@@ -170,17 +172,16 @@ def _read_parquet(contents: bytes, fields: Sequence[Field]) -> Columns:
     return _columns(table, fields, called)
 
 
-def _require_size(metadata: Any) -> None:
+def _require_size(metadata: Any, values: int) -> None:
     """What the footer says about size, before anything is unpacked."""
     groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
-    values = sum(g.column(c).num_values for g in groups for c in range(metadata.num_columns))
     size = sum(abs(group.total_byte_size) for group in groups)
     defects = Defects()
     rows = metadata.num_rows
     defects.require(0 <= rows <= MOST_ROWS, "", f"{rows} rows", f"at most {MOST_ROWS} rows")
     most = 16 * MOST_ROWS
-    defects.require(0 <= values <= most, "", f"{values} values", f"at most {most} values")
-    most = _SMALL_FILE_BYTES + max(values, 0) * _MOST_BYTES_PER_VALUE
+    defects.require(values <= most, "", f"{values} values", f"at most {most} values")
+    most = _SMALL_FILE_BYTES + values * _MOST_BYTES_PER_VALUE
     defects.require(size <= most, "", f"{size} bytes", f"at most {most} bytes")
     defects.raise_if_any()
 
@@ -231,6 +232,7 @@ def _read_csv(contents: bytes, fields: Sequence[Field]) -> Columns:
     if not source.strip():
         rule = "the names of the columns, and rows below"
         raise InvalidInput([Defect(path="", value=None, rule=rule, hint="the file is empty")])
+    _require_text(source)
     first = source.lstrip(b"\r\n").splitlines()[0][:100_000].decode("utf-8", errors="replace")
     delimiter = ";" if first.count(";") > first.count(",") else ","
     header = next(csv.reader([first], delimiter=delimiter))
@@ -248,6 +250,18 @@ def _read_csv(contents: bytes, fields: Sequence[Field]) -> Columns:
         rule = f"at most {MOST_ROWS} rows"
         raise InvalidInput([Defect(path="", value=f"{table.num_rows} rows", rule=rule)])
     return _columns(table, fields, called)
+
+
+def _require_text(source: bytes) -> None:
+    """Raise `InvalidInput` for other bytes; Arrow would complain of some of them by itself."""
+    try:
+        source.decode("utf-8")
+    except UnicodeDecodeError as error:
+        value = f"byte 0x{source[error.start]:02x} at offset {error.start}"
+        line = source.count(b"\n", 0, error.start) + 1
+        hint = "save the file as UTF-8"
+        defect = Defect(path="", line=line, value=value, rule="UTF-8 text", hint=hint)
+        raise InvalidInput([defect]) from None
 
 
 def _parse_csv(source: bytes, delimiter: str, sorts: dict[str, Sort]) -> Any:

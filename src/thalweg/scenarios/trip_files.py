@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thalweg.errors import Defect, Defects, InvalidInput, nearest
 
@@ -22,6 +23,11 @@ _TRIP_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "fare": ("fare_amount",),
     "tip": ("tip_amount",),
 }
+# More than the Commission's largest month has.
+_MOST_ROWS = 30_000_000
+_MOST_BYTES = 4 * 2**30
+# Arrow's own errors are of these kinds.
+_BROKEN = (OSError, ValueError, TypeError, LookupError, RuntimeError, MemoryError)
 
 
 def read_trips(path: str | os.PathLike[str]) -> pa.Table:
@@ -35,19 +41,18 @@ def read_trips(path: str | os.PathLike[str]) -> pa.Table:
 
     file = str(path)
     try:
-        schema = pq.read_schema(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        rule = "a readable Parquet file of trips"
-        reason = str(error).splitlines()[0]
-        raise InvalidInput(
-            [Defect(file=file, path="", value=Path(path).name, rule=rule, hint=reason)]
-        ) from error
+        _require_regular(Path(path))
+        metadata = pq.read_metadata(path)
+        _require_size(metadata)
+        schema = metadata.schema.to_arrow_schema()
+    except _BROKEN as error:
+        raise _unreadable(file, error) from None
     defects = Defects()
     chosen: dict[str, str] = {}
     for name, known in _TRIP_COLUMNS.items():
-        found = next((column for column in known if column in schema.names), None)
+        found = next((column for column in known if schema.names.count(column) == 1), None)
         if found is None:
-            rule = f"a column {' or '.join(known)}"
+            rule = f"one column {' or '.join(known)}"
             defects.add(known[0], "no such column", rule, nearest(known[0], schema.names))
         else:
             chosen[name] = found
@@ -59,9 +64,32 @@ def read_trips(path: str | os.PathLike[str]) -> pa.Table:
         defects.raise_if_any()
     except InvalidInput as error:
         raise error.in_file(file) from None
-    return (
-        pq.read_table(path, columns=list(chosen.values())).rename_columns(list(chosen)).drop_null()
-    )
+    try:
+        table = pq.read_table(path, columns=list(chosen.values()))
+        return table.rename_columns(list(chosen)).drop_null()
+    except _BROKEN as error:
+        raise _unreadable(file, error) from None
+
+
+def _require_regular(path: Path) -> None:
+    """Raise `ValueError` for what could block when it is opened."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("a folder, pipe or device")
+
+
+def _require_size(metadata: Any) -> None:
+    """Raise `ValueError` for more rows than any month has, before they are unpacked."""
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    size = sum(abs(group.total_byte_size) for group in groups)
+    if not 0 <= metadata.num_rows <= _MOST_ROWS or size > _MOST_BYTES:
+        raise ValueError(f"{metadata.num_rows} rows of {size} bytes")
+
+
+def _unreadable(file: str, error: Exception) -> InvalidInput:
+    rule = "a readable Parquet file of trips"
+    reason = (getattr(error, "strerror", None) or str(error)).partition("\n")[0][:200]
+    value = Path(file).name
+    return InvalidInput([Defect(file=file, path="", value=value, rule=rule, hint=reason)])
 
 
 def _is_numeric(sort: pa.DataType) -> bool:

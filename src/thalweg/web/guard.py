@@ -104,7 +104,8 @@ def _find_body_fault(method: str, headers: dict[str, list[str]]) -> tuple[int, s
     length = headers.get("content-length", ["0"])[0]
     if "transfer-encoding" in headers:
         return 411, "what is sent has to say how long it is"
-    if not length.isdecimal() or int(length) > MOST_BODY_BYTES:
+    # Of thousands of digits Python makes no number.
+    if not length.isdecimal() or len(length) > 20 or int(length) > MOST_BODY_BYTES:
         return 413, f"at most {MOST_BODY_BYTES:,} bytes may be sent"
     return None
 

@@ -9,9 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from thalweg.files.own_file import require_own
 from thalweg.spark.deployment.timeline import NEW, OLD, Line, read_lines
 
 _MOST_LINES = 100_000
+_MOST_BYTES = 64 * 2**20
 
 
 class TimelineReader:
@@ -55,19 +57,20 @@ class TimelineReader:
         if found != self._inode:
             # The file that was read so far is the older one now, and may have grown before that.
             older = self._folder / OLD
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 known = self._inode is not None and older.stat().st_ino == self._inode
                 self._append(older, self._offset if known else 0)
             self._inode, self._offset = found, 0
         if found is not None:
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 self._offset = self._append(self._folder / NEW, self._offset)
 
     def _append(self, file: Path, offset: int) -> int:
         """Take in the whole lines of a file from there on; returns where they end."""
+        require_own(self._folder, file)
         with file.open("rb") as opened:
             opened.seek(offset)
-            text = opened.read()
+            text = opened.read(_MOST_BYTES)
         whole = text[: text.rfind(b"\n") + 1]
         self._lines += [line for line in read_lines(whole) if is_drawable(line)]
         more = len(self._lines) - _MOST_LINES

@@ -75,7 +75,7 @@ class SiteChannel:
         path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
         environment = os.environ | ONE_THREAD | {"PYTHONPATH": path}
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - this Python, a module of Thalweg
+            self._process = subprocess.Popen(  # noqa: S603  # nosec B603  # a module of Thalweg
                 [sys.executable, "-m", "thalweg.spark.site.process", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

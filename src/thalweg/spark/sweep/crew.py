@@ -134,7 +134,7 @@ class SparkCrew:
             import thalweg
 
             try:
-                pickle.loads(pickled)  # noqa: S301 - made by the driver of this very sweep
+                pickle.loads(pickled)  # noqa: S301  # nosec B301  # made by this sweep's driver
                 problem = ""
             except Exception as error:
                 problem = f"{type(error).__name__}: {error}"
@@ -196,7 +196,7 @@ class SparkCrew:
         pickled, settings, columns = self._run, dict(self._work.settings), self._work.columns
 
         def run_tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            run = pickle.loads(pickled)  # noqa: S301 - made by the driver of this very sweep
+            run = pickle.loads(pickled)  # noqa: S301  # nosec B301  # made by this sweep's driver
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     answer = run_points(run, settings, columns, wave[number]).to_bytes()

@@ -4,7 +4,7 @@ import { byId, el, say, set } from "./dom.js";
 import { moment } from "./format.js";
 
 const MOST_MARKS = 150, MARK_PX = 15;
-export const SYMBOLS = { first: "●", adapt: "▲", move: "◆", rollback: "↶", restart: "↻", failure: "✕", change: "■" };
+export const SYMBOLS = { first: "●", adapt: "▲", move: "◆", rollback: "↶", restart: "↻", repair: "✚", failure: "✕", change: "■" };
 export const symbolOf = (kind) => SYMBOLS[kind] || "•";
 
 export class Slider {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
 from pathlib import Path
 
 from thalweg.errors import Defect, InvalidInput
+from thalweg.files.own_file import read_own_bytes
+from thalweg.files.plain_json import parse_plain_json
 from thalweg.migration.view.packed import CITY_FILE
 from thalweg.web.subject import Plain, Subject
 from thalweg.web.subjects.results import ResultsSubject
@@ -25,7 +26,7 @@ class CitySubject(Subject):
 
     def __init__(self, place: Path) -> None:
         file = place / CITY_FILE if place.is_dir() else place
-        self._packed = read_city(file)
+        self._packed = read_city(file, place if place.is_dir() else None)
         super().__init__(str(self._packed.get("title") or place.name))
         self._results: ResultsSubject | None = None
         # A city can be shown without the tables that were kept with it.
@@ -52,21 +53,21 @@ def is_city(place: Path) -> bool:
     return (place / CITY_FILE).is_file() or place.suffix == ".html"
 
 
-def read_city(file: Path) -> Plain:
+def read_city(file: Path, folder: Path | None = None) -> Plain:
     """A packed city; nothing in the file is run, it is read as data.
+
+    In a folder it has to be a file of that folder, and no link to another place.
 
     Raises:
         InvalidInput: where there is none.
     """
     try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise ValueError("too large")
-        content = file.read_bytes()
+        content = read_own_bytes(folder or file.resolve().parent, file, _MOST_BYTES)
         found = _DATA.search(content) if file.suffix == ".html" else None
-        packed = json.loads(content if found is None else found[1])
+        packed = parse_plain_json(content if found is None else found[1])
         if not isinstance(packed, dict) or any(part not in packed for part in _PARTS):
             raise ValueError("not a city")
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         rule = "a city as `thalweg mobility run --page` or `--into` keeps it"
         defect = Defect(file=str(file), path="", value=str(error)[:200], rule=rule)
         raise InvalidInput([defect]) from None

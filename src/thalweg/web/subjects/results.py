@@ -10,9 +10,8 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from thalweg.errors import Defect, InvalidInput
+from thalweg.web.stored_table import open_stored, require_small
 from thalweg.web.subject import Plain, Subject, UnknownName
 
 _MOST_ROWS = 200
@@ -68,14 +67,17 @@ class ResultsSubject(Subject):
     def _table(self, file: Path) -> Plain:
         name = str(file.relative_to(self._folder).with_suffix(""))
         try:
-            opened = pq.ParquetFile(file)
-            columns = opened.schema_arrow.names[:_MOST_COLUMNS]
-            total = opened.metadata.num_rows
-            batch = next(opened.iter_batches(batch_size=_MOST_ROWS, columns=columns), None)
+            with open_stored(self._folder, file) as opened:
+                columns = opened.schema_arrow.names[:_MOST_COLUMNS]
+                total = opened.metadata.num_rows
+                batch = next(opened.iter_batches(batch_size=_MOST_ROWS, columns=columns), None)
+            if batch is not None:
+                require_small(batch.columns)
+                batch.validate(full=True)
             rows = [] if batch is None else batch.to_pylist()
         except Exception as error:
             # A file that was cut off is told in its place; the others are shown all the same.
-            return {"name": name, "columns": ["problem"], "rows": [[str(error)[:500]]], "total": 0}
+            return {"name": name, "columns": ["problem"], "rows": [[_told(error)]], "total": 0}
         shown = [[_plain(row[column]) for column in columns] for row in rows]
         return {"name": name, "columns": columns, "rows": shown, "total": total}
 
@@ -112,6 +114,10 @@ def _in_order(file: Path) -> list[tuple[int, str]]:
     """
     parts = re.split(r"(\d+)", file.as_posix())
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _told(error: Exception) -> str:
+    return str(error)[:500].encode("utf-8", "replace").decode()
 
 
 def _short(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from thalweg.errors import Defect, InvalidInput, ThalwegError
 from thalweg.files.load import load_plan
 from thalweg.files.model_folder import has_model
+from thalweg.files.own_file import require_own
 from thalweg.model import Plan, Problem
 from thalweg.spark.deployment.control import (
     MOVE,
@@ -111,8 +112,10 @@ class RunSubject(PlannedSubject):
         if not isinstance(name, str) or not name.removesuffix(".json").isdecimal():
             return None
         if name not in self._plans:
-            with suppress(ThalwegError, OSError):
-                self._plans[name] = load_plan(self._folder.plans / name)
+            with suppress(ThalwegError, OSError, ValueError):
+                file = self._folder.plans / name
+                require_own(self._folder.path, file)
+                self._plans[name] = load_plan(file)
         return self._plans.get(name)
 
     def _rates(self, lines: list[Plain]) -> dict[tuple[str, str], float] | None:

@@ -7,16 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from thalweg.errors import Defect, InvalidInput
 from thalweg.model import Application, Network, Problem, Workload
 from thalweg.spark.deployment.plan import find_sites, placement_of
 from thalweg.web.picture import GAUGES, Picture, plain_number
+from thalweg.web.stored_table import Sort, open_stored, read_stored
 from thalweg.web.subject import Plain
 from thalweg.web.subjects.planned import PlannedSubject, Present
 
-_COLUMNS = frozenset({"time_s", "adapted", "reason", "cuts", "started", "stopped", *GAUGES})
+_COLUMNS: dict[str, Sort] = {
+    "time_s": "moment",
+    "adapted": "truth",
+    "reason": "text",
+    "cuts": "cuts",
+    "started": "figure",
+    "stopped": "figure",
+    **dict.fromkeys(GAUGES, "number"),
+}
 _MOST_STEPS = 2_000
 
 
@@ -45,7 +53,7 @@ class ScheduleSubject(PlannedSubject):
             for number, row in zip(kept, steps.take(kept).to_pylist(), strict=True)
         ]
         told = steps.schema.metadata or {}
-        self._strategy = told.get(b"strategy", b"atsoo").decode()
+        self._strategy = told.get(b"strategy", b"atsoo").decode(errors="replace")
         self._plain = Problem(application=application, network=network)
         self._sites = find_sites(self._plain)
         self._drawn: dict[tuple[str, float], Picture] = {}
@@ -130,12 +138,18 @@ def read_steps(file: Path) -> pa.Table | None:
         InvalidInput: where it is no table, or has no steps.
     """
     try:
-        table = pq.read_table(file)
-    except Exception as error:
-        defect = Defect(file=str(file), path="", value=str(error)[:200], rule="a Parquet table")
+        # Whoever names a file on the command line may name a link.
+        folder = file.resolve().parent
+        with open_stored(folder, file) as opened:
+            names = set(opened.schema_arrow.names)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0][:200]
+        defect = Defect(file=str(file), path="", value=reason, rule="a Parquet table")
         raise InvalidInput([defect]) from None
-    if not set(table.column_names) >= _COLUMNS:
+    if not names >= set(_COLUMNS):
         return None
+    rule = "a table as `thalweg schedule --out` writes it"
+    table = read_stored(folder, file, _COLUMNS, rule)
     if not table.num_rows:
         rule = "at least one step"
         raise InvalidInput([Defect(file=str(file), path="", value="no rows", rule=rule)])

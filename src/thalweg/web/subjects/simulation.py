@@ -9,27 +9,53 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from thalweg.errors import Defect, InvalidInput
 from thalweg.files.model_folder import load_model
 from thalweg.model import Placement, Problem
 from thalweg.model.placement import Instance
 from thalweg.web.picture import Picture, plain_number
+from thalweg.web.stored_table import Sort, read_stored
 from thalweg.web.subject import Plain
 from thalweg.web.subjects.planned import PlannedSubject, Present
 from thalweg.web.subjects.results import ResultsSubject
 
-_TABLES = (
-    "segments",
-    "moves",
-    "decisions",
-    "queues",
-    "links",
-    "operators",
-    "placements",
-    "rates",
-)
+_TABLES: dict[str, dict[str, Sort]] = {
+    "segments": {
+        "begin_s": "moment",
+        "end_s": "moment",
+        "cause": "text",
+        "events": "figure",
+        "response_estimated_s": "number",
+        "uplink_bps": "number",
+        "usage": "number",
+    },
+    "moves": {
+        "at_s": "moment",
+        "operator": "text",
+        "from": "text",
+        "to": "text",
+        "sent_bytes": "figure",
+        "downtime_s": "figure",
+    },
+    "decisions": {"at_s": "moment", "reason": "text", "changed": "truth"},
+    "queues": {"name": "text", "sort": "text", "time_s": "moments", "queue": "moments"},
+    "links": {"name": "text", "throughput_per_s": "number"},
+    "operators": {"name": "text", "throughput_per_s": "number"},
+    "placements": {
+        "application": "text",
+        "begin_s": "moment",
+        "operator": "text",
+        "node": "text",
+        "origin": "text",
+    },
+    "rates": {
+        "application": "text",
+        "begin_s": "moment",
+        "source": "text",
+        "site": "text",
+        "rate_per_s": "figure",
+    },
+}
 _FRAMES = 120
 
 
@@ -68,7 +94,7 @@ class SimulationSubject(PlannedSubject):
             raise InvalidInput([Defect(path="", value=str(folder), rule=rule)])
         self._plan = plan
         self._problem = Problem(application=application, network=network)
-        self._tables = {name: _first_run(folder / f"{name}.parquet") for name in _TABLES}
+        self._tables = {name: _first_run(folder, name) for name in _TABLES}
         self._results = ResultsSubject(folder)
         self._drawn: dict[str, Picture] = {}
         super().__init__(f"simulation of {application.name} on {network.name}")
@@ -173,12 +199,13 @@ class SimulationSubject(PlannedSubject):
             self._tables["segments"][-1] if self._tables["segments"] else {},
         )
         length_s = segment.get("end_s", 0.0) - segment.get("begin_s", 0.0)
+        out_per_s = segment["events"] / length_s if length_s > 0 else None
         gauges: dict[str, Any] = {
             **picture.gauges(),
             "response_time_s": plain_number(segment.get("response_estimated_s")),
             "uplink_bps": plain_number(segment.get("uplink_bps")),
             "usage": plain_number(segment.get("usage")),
-            "events_out_per_s": segment["events"] / length_s if length_s > 0 else None,
+            "events_out_per_s": plain_number(out_per_s),
         }
         sites = picture.sites()
         links = picture.links()
@@ -205,15 +232,16 @@ class SimulationSubject(PlannedSubject):
         rate_of = {row["name"]: row["throughput_per_s"] for row in self._tables[table]}
         found: dict[str, float] = {}
         for queue in self._tables["queues"]:
-            name = queue["name"]
-            if queue["sort"] != sort or not rate_of.get(name):
+            name, rate = queue["name"], rate_of.get(queue["name"]) or 0.0
+            if queue["sort"] != sort or not 0.0 < rate < math.inf:
                 continue
             node = stage.node_of.get(name, "")
             where = self._link_of(name) if sort == "link" else self._site_of(node)
             k = bisect_right(queue["time_s"], at_s) - 1
-            waiting = queue["queue"][k] if k >= 0 else 0
-            if where:
-                found[where] = max(found.get(where, 0.0), round(waiting / rate_of[name], 6))
+            waiting = queue["queue"][k] if 0 <= k < len(queue["queue"]) else 0
+            lag_s = waiting / rate
+            if where and math.isfinite(lag_s):
+                found[where] = max(found.get(where, 0.0), round(lag_s, 6))
         return found
 
     def _site_of(self, node: str) -> str:
@@ -257,12 +285,10 @@ def _seconds(value: float) -> str:
     return "forever" if math.isinf(value) else f"{value:.3g} s"
 
 
-def _first_run(file: Path) -> list[Plain]:
+def _first_run(folder: Path, name: str) -> list[Plain]:
     """The rows of the first run in a table; `InvalidInput` where it cannot be read."""
-    try:
-        rows: list[Plain] = pq.read_table(file, filters=[("replication", "==", 0)]).to_pylist()
-    except Exception as error:
-        rule = "a table as `thalweg simulate --out` writes it"
-        defect = Defect(file=str(file), path="", value=str(error)[:200], rule=rule)
-        raise InvalidInput([defect]) from None
-    return rows
+    rule = "a table as `thalweg simulate --out` writes it"
+    columns: dict[str, Sort] = {"replication": "figure", **_TABLES[name]}
+    table = read_stored(folder, folder / f"{name}.parquet", columns, rule)
+    rows: list[Plain] = table.to_pylist()
+    return [row for row in rows if row["replication"] == 0]

@@ -1,0 +1,32 @@
+"""Files of a stored folder: what is in the folder is read, and nothing that it only points to."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+
+def read_own_bytes(folder: Path, file: Path, most_bytes: int) -> bytes:
+    """The contents of a regular file in a folder; no link leads out of it, and no pipe blocks.
+
+    Raises:
+        OSError: where it cannot be read.
+        ValueError: where it is none of that, or larger.
+    """
+    require_own(folder, file)
+    # What was a file a moment ago may be a pipe by now.
+    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with os.fdopen(handle, "rb") as opened:
+        contents = opened.read(most_bytes + 1)
+    if len(contents) > most_bytes:
+        raise ValueError(f"more than {most_bytes} bytes")
+    return contents
+
+
+def require_own(folder: Path, file: Path) -> None:
+    """Raise `ValueError` unless this is a regular file in the folder, also behind links."""
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise ValueError("a folder, pipe or device")
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise ValueError("a link that leads out of its folder")
