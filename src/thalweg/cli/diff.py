@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from thalweg.cli.output import Format, FormatOption, print_json
+from thalweg.cli.output import Format, FormatOption, print_json, tell
 
 
 def diff(
@@ -36,4 +36,4 @@ def diff(
     if format is Format.JSON:
         print_json(change.to_dict())
     else:
-        typer.echo(str(change))
+        tell(str(change))

@@ -1,6 +1,7 @@
 """Puts the verbs together, and turns every error into words and an exit code.
 
-0: done. 2: bad input or a bad call, every problem listed. 3: the plan is not feasible.
+0: done. 1: points of a sweep failed, or a run has a problem. 2: bad input or a bad call, every
+problem listed. 3: the plan is not feasible.
 70: an error inside Thalweg or a strategy. 130: interrupted.
 """
 
@@ -18,6 +19,7 @@ from thalweg.cli.compare import compare
 from thalweg.cli.coordinates import coordinates
 from thalweg.cli.demo import demo
 from thalweg.cli.diff import diff
+from thalweg.cli.doctor import doctor
 from thalweg.cli.explain import explain
 from thalweg.cli.init import init
 from thalweg.cli.mobility import mobility
@@ -53,6 +55,7 @@ app.command()(compare)
 app.command()(profile)
 app.command("run")(run_pipeline)
 app.command()(status)
+app.command()(doctor)
 app.command()(stop)
 app.command()(rollback)
 app.command()(serve)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from thalweg.cli.output import Format, FormatOption, print_json
+from thalweg.cli.output import Format, FormatOption, print_json, tell
 
 
 def explain(
@@ -35,8 +35,8 @@ def explain(
         )
     if format is Format.TABLE:
         if change:
-            typer.echo(f"{change['cause']}: {change['reason']}")
-        typer.echo(loaded.explain(operator))
+            tell(f"{change.get('cause', 'a change')}: {change.get('reason', '')}")
+        tell(loaded.explain(operator))
         return
     data = loaded.to_dict()
     if operator is not None:
@@ -62,5 +62,6 @@ def _find_change(folder: Path) -> tuple[dict[str, Any], Path]:
         raise InvalidInput([Defect(path="PLAN", value=str(folder), rule=rule)])
     name, last = Path(str(planned[-1]["plan"])).name, dict(changes[-1])
     if last is not planned[-1] and not last.get("plan"):
-        last["reason"] = f"{last['reason']}; planned before that: {planned[-1]['reason']}"
+        earlier = planned[-1].get("reason", "")
+        last["reason"] = f"{last.get('reason', '')}; planned before that: {earlier}"
     return last, found.plans / name

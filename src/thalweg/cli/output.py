@@ -34,7 +34,19 @@ FormatOption = Annotated[
 
 def say(text: str) -> None:
     """Tell the user something that is not the result."""
-    typer.echo(text, err=True)
+    typer.echo(_harmless(text), err=True)
+
+
+def tell(text: str) -> None:
+    """Print a part of the result for people."""
+    typer.echo(_harmless(text))
+
+
+def _harmless(text: str) -> str:
+    """The text without anything that a terminal could obey: it may quote a file."""
+    from thalweg.errors import printable
+
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def print_json(data: Any) -> None:
@@ -56,19 +68,19 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[str]], title: str 
         table = Table(*names, title=title or None, title_justify="left")
         for row in rows:
             # Text, not markup: a name from a file must not style the terminal.
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(_harmless(cell)) for cell in row))
         Console().print(table)
         return
     from thalweg.model.table import format_table
 
-    typer.echo("\n".join(part for part in (title, format_table(names, rows)) if part))
+    tell("\n".join(part for part in (title, format_table(names, rows)) if part))
 
 
 def print_plan(plan: Plan) -> None:
     """Print a plan for people."""
     print_table(*plan.table(), title=plan.headline)
     for violation in plan.violations:
-        typer.echo(str(violation))
+        tell(str(violation))
 
 
 def report_problems(error: InvalidInput, *, as_json: bool) -> int:

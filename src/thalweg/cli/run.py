@@ -82,7 +82,7 @@ def run(
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Run a pipeline on Spark at the sites of a network. Called again, it goes on where it was."""
-    from thalweg.errors import Defects
+    from thalweg.errors import Defects, ThalwegError
     from thalweg.spark.deployment.check import RunWishes
 
     defects = Defects()
@@ -119,9 +119,13 @@ def run(
         deployment.start(wait=False)
         if page:
             beside.enter_context(show_run(deployment.folder.path, port=port, show=open_page))
-        deployment.await_deployment()
-        say(_describe_start(deployment))
-        _wait(deployment, length_s)
+        try:
+            deployment.await_deployment()
+            say(_describe_start(deployment))
+            _wait(deployment, length_s)
+        except ThalwegError:
+            say(f"the run has ended; `thalweg doctor {folder}` says what state it is in")
+            raise
     _print_report(deployment.report, format)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from thalweg.cli.output import Format, FormatOption, print_json, print_table
+from thalweg.cli.output import Format, FormatOption, print_json, print_table, tell
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the run.")]
 
@@ -18,20 +18,29 @@ def status(
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Say how a run is doing, or when it was last heard of and what to do about that."""
-    from thalweg.spark.deployment.folder import RunFolder
+    from dataclasses import asdict
 
-    found = RunFolder.of_run(folder)
+    from thalweg.spark.deployment.folder import RunFolder
+    from thalweg.spark.deployment.health import glance
+
+    found, now_s = RunFolder.of_run(folder), time.time()
     told, is_alive = found.read_status(), found.is_held()
-    silent_s = max(0.0, time.time() - float(told.get("heartbeat_s", time.time())))
+    silent_s = max(0.0, now_s - float(told.get("heartbeat_s", now_s)))
+    worst = glance(found, now_s)
     if format is Format.JSON:
-        print_json({**told, "alive": is_alive, "heartbeat_age_s": round(silent_s, 3)})
+        seen = {"alive": is_alive, "heartbeat_age_s": round(silent_s, 3)}
+        print_json({**told, **seen, "worst": None if worst is None else asdict(worst)})
         return
-    typer.echo(describe_run(told, silent_s, is_alive=is_alive))
+    tell(describe_run(told, silent_s, is_alive=is_alive))
     _print_sites(told)
     if is_alive and (address := found.read_page()):
-        typer.echo(f"page: {address}")
+        tell(f"page: {address}")
     if told.get("last_decision"):
-        typer.echo(f"last decision: {told['last_decision'].get('reason', '')}")
+        tell(f"last decision: {told['last_decision'].get('reason', '')}")
+    if worst is not None:
+        # That a run has ended, and why, is told above.
+        what = "" if worst.where == "run" and not is_alive else f"{worst.where}: {worst.what}; "
+        tell(f"{worst.level}: {what}`thalweg doctor {folder}` says more")
 
 
 def describe_run(told: dict[str, Any], silent_s: float, *, is_alive: bool) -> str:
@@ -45,7 +54,8 @@ def describe_run(told: dict[str, Any], silent_s: float, *, is_alive: bool) -> st
     if state == "ended":
         return f"{what}: stopped {silent_s:.0f} s ago. {again}"
     if state == "failed":
-        return f"{what}: failed {silent_s:.0f} s ago: {told.get('error')}\n{again}"
+        after = "Hint: when that is seen to, the same `thalweg run` goes on where it was."
+        return f"{what}: failed {silent_s:.0f} s ago: {told.get('error')}\n{after}"
     return f"{what}: not running; it was killed, last heard of {silent_s:.0f} s ago. {again}"
 
 

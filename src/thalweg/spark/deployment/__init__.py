@@ -6,10 +6,16 @@ from thalweg.spark.deployment.handle import (
     RunningFeed,
     StartFeed,
 )
+from thalweg.spark.deployment.health import Finding, Health, examine, rebuild, repair
 
 __all__ = [
     "Deployment",
+    "Finding",
+    "Health",
     "OpenRuntime",
     "RunningFeed",
     "StartFeed",
+    "examine",
+    "rebuild",
+    "repair",
 ]

@@ -82,6 +82,17 @@ def take(folder: RunFolder) -> list[Request]:
     return found
 
 
+def list_requests(folder: RunFolder) -> list[tuple[str, float]]:
+    """What was asked and not taken yet, oldest first: its kind, and when [Unix time]."""
+    found = []
+    for file in sorted(_requests_in(folder.control), key=_age):
+        with suppress(FileNotFoundError):
+            request = _read(file)
+            if request is not None:
+                found.append((request.kind, _age(file)[0] / 1e9))
+    return found
+
+
 def answer(folder: RunFolder, request: Request, text: str, *, done: bool) -> None:
     """Say what became of a request."""
     with suppress(FileNotFoundError):

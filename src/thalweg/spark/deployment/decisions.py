@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -106,7 +107,7 @@ class Adapter:
             strategy=self.strategy,
             objective_name="usage",
         )
-        inputs = [rate for _, rate in sorted(rates.items())]
+        inputs = [rate for _, rate in sorted(rates.items())] + self._links_bps()
         return Observation.of(plan, now_s, self.application.limits, inputs=inputs)
 
     def problem(self, rates: Rates | None) -> Problem:
@@ -116,6 +117,16 @@ class Adapter:
         plain = Problem(application=self.application, network=self.network)
         now = {pair: rates.get(pair, 0.0) for pair in plain.birth_rates}
         return Problem(application=self.application, network=self.network, rates=now)
+
+    def _links_bps(self) -> list[float]:
+        """What the fogs' links have to give, which a strategy decides on as it does on rates.
+
+        Those without bound are left out: two of them would not count as the same.
+        """
+        index, wan = self.network.site_index, self.network.wan
+        cloud = index[self.sites.cloud]
+        found = [float(wan.available_bps(index[fog], cloud)) for fog in self.sites.fogs]
+        return [bps for bps in found if math.isfinite(bps)]
 
     def _adapt(self, decision: Decision, seen: Observation, cuts: Cuts, rates: Rates) -> Verdict:
         plan, wanted = self.plan(rates, cuts)

@@ -5,11 +5,14 @@
     status.json       how it is doing, written anew at every interval
     application.json, network.json    what was planned, for those who look in
     timeline.jsonl    how it was doing over time; see `thalweg.spark.deployment.timeline`
-    decisions.jsonl   every decision with its reason, oldest first
+    decisions.jsonl   the last decisions with their reasons, oldest first; when it is full it
+                      becomes decisions.1.jsonl, and a new one begins with the last change
     history.json      the cuts that ran, oldest first: where a rollback goes back to
     plans/            the plans behind them
     control/          what it is asked to do
     report.json       what came out of it
+    rebuild.json      there while a rebuild is under way, or was cut off
+    set-aside/        what was damaged or made anew, moved out of the way
     log/, checkpoints/, journal.jsonl, sites/    its data
 
 Files are written beside their place and moved there, so a reader sees a whole one.
@@ -30,8 +33,11 @@ from uuid import uuid4
 
 from thalweg.errors import Defect, Defects, InvalidInput
 from thalweg.files.model_folder import load_model, save_model
+from thalweg.files.own_file import read_own_bytes
+from thalweg.files.plain_json import parse_plain_json
 from thalweg.model import Application, Network
-from thalweg.spark.deployment.lines import append_line
+from thalweg.spark.deployment.decision_lines import read_decisions, write_decision
+from thalweg.spark.deployment.told_status import find_status_fault
 from thalweg.spark.query.checkpoint import require_writable
 
 _VERSION = 1
@@ -116,6 +122,11 @@ class RunFolder:
         """Where decisions are written down."""
         return self.path / "decisions.jsonl"
 
+    @property
+    def rebuild_file(self) -> Path:
+        """What says that a rebuild is under way."""
+        return self.path / "rebuild.json"
+
     @classmethod
     def of_run(cls, path: Path | str) -> Self:
         """The folder of a run; raises `InvalidInput` where there is none in it."""
@@ -146,16 +157,17 @@ class RunFolder:
     def is_held(self) -> bool:
         """Whether somebody runs it now."""
         try:
-            # To look needs no right to write.
-            lock = (self.path / "run.lock").open("rb")
+            # To look needs no right to write; and nobody waits for the other end of a pipe.
+            lock = os.open(self.path / "run.lock", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return False
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                return True
-            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(lock)
+        return False
 
     def _open_lock(self) -> Any:
         return (self.path / "run.lock").open("a")
@@ -213,24 +225,25 @@ class RunFolder:
 
     def read_status(self) -> dict[str, Any]:
         """How the run said that it was doing; nothing where it has not said anything yet."""
-        return self._read("status.json") if (self.path / "status.json").exists() else {}
+        if not (self.path / "status.json").exists():
+            return {}
+        told = self._read("status.json")
+        fault = find_status_fault(told)
+        if fault:
+            raise InvalidInput([self._unreadable("status.json", fault)])
+        return told
 
     def write_report(self, report: Mapping[str, Any]) -> None:
         """Keep what came out of the run."""
         self._write("report.json", report)
 
     def write_decision(self, decision: Mapping[str, Any]) -> None:
-        """Add a decision to those before; a line that a crash has cut off is left behind."""
-        append_line(self.decisions_file, json.dumps(decision, allow_nan=False).encode())
+        """Add a decision to those before."""
+        write_decision(self.decisions_file, decision)
 
     def read_decisions(self) -> list[dict[str, Any]]:
-        """Every decision, oldest first; lines that a crash has cut off are left out."""
-        found = []
-        with suppress(FileNotFoundError):
-            for line in self.decisions_file.read_text(encoding="utf-8").splitlines():
-                with suppress(ValueError):
-                    found.append(json.loads(line))
-        return [decision for decision in found if isinstance(decision, dict)]
+        """The decisions that are kept, oldest first; the last changes are always among them."""
+        return read_decisions(self.decisions_file)
 
     def write_page(self, address: str | None) -> None:
         """Say where the run's page is, to its owner alone; None: nowhere any more."""
@@ -282,9 +295,8 @@ class RunFolder:
     def _read(self, name: str) -> dict[str, Any]:
         file = self.path / name
         try:
-            with file.open("rb") as opened:
-                data = json.loads(opened.read(_MOST_BYTES))
-        except (OSError, ValueError, RecursionError) as error:
+            data = parse_plain_json(read_own_bytes(self.path, file, _MOST_BYTES))
+        except (OSError, ValueError) as error:
             raise InvalidInput([self._unreadable(name, str(error))]) from None
         if not isinstance(data, dict):
             raise InvalidInput([self._unreadable(name, type(data).__name__)])

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -24,11 +25,14 @@ from thalweg.model import Network
 from thalweg.spark.deployment.check import PreparedRun, RunWishes, prepare
 from thalweg.spark.deployment.chronicle import Chronicle
 from thalweg.spark.deployment.control import MOVE, ROLLBACK, Request, await_answer, leave
+from thalweg.spark.deployment.health.refusal import look_over
+from thalweg.spark.deployment.logs import open_logs
 from thalweg.spark.deployment.loop import DeploymentLoop, RunParts
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.deployment.runtime import Runtime, open_runtime
 from thalweg.spark.deployment.spec import DeploymentSpec
+from thalweg.spark.deployment.storage import find_outage
 from thalweg.spark.deployment.tally import Tally
 from thalweg.spark.deployment.timeline import Timeline, count_cores
 from thalweg.spark.deployment.watch import Watcher
@@ -208,8 +212,10 @@ class Deployment:
             self._tell({**self._about(), "state": "starting", "heartbeat_s": time.time()})
             loop: DeploymentLoop | None = None
             try:
+                open_logs(self.prepared.spec)
+                mended = look_over(self.prepared.spec)
                 with self._open_sites(self.prepared.spec, self.prepared.site_specs) as runtime:
-                    loop = self._begin(runtime)
+                    loop = self._begin(runtime, mended)
                     self._deployed.set()
                     self._live(loop)
                     self._tell(loop.status("stopping", time.time()))
@@ -218,7 +224,7 @@ class Deployment:
                 self._error = error
             self._end(loop)
 
-    def _begin(self, runtime: Runtime) -> DeploymentLoop:
+    def _begin(self, runtime: Runtime, mended: Sequence[str]) -> DeploymentLoop:
         prepared, now_s = self.prepared, time.time()
         sources, sinks = (
             [step.name for step in prepared.pipeline.steps if step.role == role]
@@ -249,6 +255,9 @@ class Deployment:
                 planned_rates=dict(prepared.wishes.rates) if prepared.wishes.rates else None,
             ),
             about=self._about(),
+            mended=mended,
+            find_outage=partial(find_outage, prepared.spec),
+            is_stopping=self._stopping.is_set,
         )
         loop = DeploymentLoop(parts, now_s)
         loop.begin(prepared.plan, prepared.cuts, now_s)
@@ -286,7 +295,7 @@ class Deployment:
 
     def _end(self, loop: DeploymentLoop | None) -> None:
         state = "ended" if self._error is None else "failed"
-        error = None if self._error is None else f"{self._error}" or type(self._error).__name__
+        error = None if self._error is None else self._explain(self._error)
         now_s = time.time()
         if loop is None:
             told = {**self._about(), "state": state, "heartbeat_s": now_s, "error": error}
@@ -299,6 +308,12 @@ class Deployment:
                 self._watcher.close()
             self.folder.write_report(self.report)
             self._tell(loop.status(state, now_s, error))
+
+    def _explain(self, error: BaseException) -> str:
+        """What ended the run, and the command that goes on from there."""
+        text = f"{error}" or type(error).__name__
+        hint = f"`thalweg doctor {self.folder.path}` says what state it is in"
+        return text if "Hint: " in text else f"{text}. Hint: {hint}; the same `thalweg run` goes on"
 
     def _gateways(self) -> dict[str, Gateway]:
         source = next(step for step in self.prepared.pipeline.steps if step.role == "source")
@@ -316,6 +331,8 @@ class Deployment:
             "network": prepared.manifest.network,
             "strategy": wishes.strategy,
             "interval_s": prepared.interval_s,
+            # Settings behind the question mark are nobody's business.
+            "link": (prepared.spec.link or "").partition("?")[0] or None,
         }
 
     def _tell(self, status: dict[str, Any]) -> None:

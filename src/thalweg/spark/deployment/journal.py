@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +25,7 @@ from thalweg.spark.deployment.hand_over import (
     Step,
     learn,
 )
+from thalweg.spark.deployment.lines import append_durably
 from thalweg.spark.pipeline.windows import Opening
 
 _KINDS: dict[str, type[Step]] = {
@@ -93,9 +93,7 @@ class Journal:
         """Write down that the step was carried out, and what it reached; then it is on the disk."""
         if self._file is None:
             raise JournalHeld(f"{self.path} is not open")
-        self._file.write(to_line(step, reached) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        append_durably(self._file.fileno(), to_line(step, reached).encode())
 
     def read(self) -> Iterator[tuple[Step, dict[str, Any]]]:
         """Every step with what it reached, oldest first; raises `JournalBroken` at one it is not.
@@ -104,12 +102,7 @@ class Journal:
         """
         for number, line in self._whole_lines():
             try:
-                record = json.loads(line)
-                reached = record.pop("reached")
-                kind = _KINDS[record.pop("step")]
-                for name in {"cut", "carried"} & set(record):
-                    record[name] = tuple(record[name])
-                step = kind(**record)
+                step, reached = from_line(line)
                 if not isinstance(step.epoch, int) or not isinstance(step.site, str):
                     raise ValueError("it names no epoch of a site")
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

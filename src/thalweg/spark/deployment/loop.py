@@ -1,6 +1,7 @@
 """The life of a run: deploy, look, decide, move, mend what dies, do what is asked.
 
-It has no thread of its own, and whoever runs it says what time it is.
+It has no thread of its own, and whoever runs it says what time it is. That is the time of day,
+which is shown; how long something takes is told by a clock that only goes forward.
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ from thalweg.spark.deployment.control import (
 from thalweg.spark.deployment.decisions import AdapterState, Verdict, expected_of, figures_of
 from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
 from thalweg.spark.deployment.plan import Cuts
-from thalweg.spark.deployment.restarts import RestartBudget
+from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.deployment.runtime import Runtime
 from thalweg.spark.deployment.status import describe_cuts, describe_site, nest_rates, same_cuts
 from thalweg.spark.deployment.tally import Rates, Tally
 from thalweg.spark.deployment.watch import Watcher
+from thalweg.spark.log.disk import LogError
 from thalweg.spark.monitor.record import arrival_of
 from thalweg.spark.site.channel import SiteError
 from thalweg.spark.site.site import SiteEvent, SiteStatus
+
+_OUTAGE_LOOK_S = 0.5
 
 
 class Decides(Protocol):
@@ -76,7 +80,14 @@ class RunParts:
     about: Mapping[str, Any] = field(default_factory=dict)
     """What every status says of the run: its pipeline, its network, …"""
     clock: Callable[[], float] = time.monotonic
-    """Tells how long changes take."""
+    """Tells how long things take: it only goes forward, whatever is done to the time of day."""
+    mended: Sequence[str] = ()
+    """What had to be mended before it could go on, in words."""
+    find_outage: Callable[[], str | None] = lambda: None
+    """What keeps the disks of the run from being written, if anything does."""
+    is_stopping: Callable[[], bool] = lambda: False
+    """Whether somebody has asked it to end."""
+    sleep: Callable[[float], None] = time.sleep
 
 
 class DeploymentLoop:
@@ -106,6 +117,7 @@ class DeploymentLoop:
     def begin(self, plan: Plan, cuts: Cuts, now_s: float) -> None:
         """Deploy these cuts where nothing ran before; else go on with what ran."""
         forget_answers(self._parts.folder)
+        self._tell_mended(self._parts.mended, now_s)
         # Whoever asked the run before to stop has got what they wanted.
         waiting = [request for request in take(self._parts.folder) if request.kind != STOP]
         running = self.cuts
@@ -128,6 +140,13 @@ class DeploymentLoop:
 
     def turn(self, now_s: float, timeout_s: float = 0.0) -> None:
         """Do what was asked, then what the sites need, waiting at most this long for an event."""
+        self._outlast(now_s, lambda: self._turn(now_s, timeout_s))
+
+    def look(self, now_s: float) -> None:
+        """See how the run is doing, and change its cuts if that is better."""
+        self._outlast(now_s, lambda: self._look(now_s))
+
+    def _turn(self, now_s: float, timeout_s: float) -> None:
         for request in take(self._parts.folder):
             self._obey(request, now_s)
         event = self._parts.runtime.next_event(timeout_s)
@@ -135,8 +154,7 @@ class DeploymentLoop:
             self._attend(event, now_s)
             event = self._parts.runtime.next_event(0.0)
 
-    def look(self, now_s: float) -> None:
-        """See how the run is doing, and change its cuts if that is better."""
+    def _look(self, now_s: float) -> None:
         self._count(now_s)
         if self._parts.watcher is not None:
             self._parts.watcher.look(self._parts.runtime.records(), self.cuts, now_s)
@@ -146,7 +164,7 @@ class DeploymentLoop:
         if self._parts.adapter is None:
             self._chronicle.tell_frame(now_s, self._seen, self._sites)
             return
-        verdict = self._decide(self._parts.adapter, now_s)
+        verdict = self._decide(self._parts.adapter)
         self._seen = figures_of(verdict.seen) or self._seen
         self._chronicle.tell_frame(now_s, self._seen, self._sites)
         if verdict.cuts is None:
@@ -156,15 +174,15 @@ class DeploymentLoop:
 
     def _count(self, now_s: float) -> None:
         """Count what has come; what was born is told once, so the monitor has to hear of it now."""
-        born = self._parts.tally.update(now_s)
+        born = self._parts.tally.update(self._parts.clock())
         if self._parts.watcher is not None:
             self._parts.watcher.take(arrival_of(segment, now_s) for segment in born)
 
-    def _decide(self, adapter: Decides, now_s: float) -> Verdict:
+    def _decide(self, adapter: Decides) -> Verdict:
         """What to do; whatever keeps that from being found does not keep the run from going on."""
         try:
             verdict, self._remembered = adapter.look(
-                self._remembered, now_s, self.cuts, self._parts.tally.rates()
+                self._remembered, self._parts.clock(), self.cuts, self._parts.tally.rates()
             )
             if verdict.cuts is not None:
                 self._parts.require_cuts(verdict.cuts)
@@ -203,6 +221,9 @@ class DeploymentLoop:
             except SiteError as error:
                 # A hand-over goes on where it was, once the site is there again.
                 self._mend(error.site, str(error), now_s)
+            except (LogError, OSError):
+                if not self._wait_out(now_s):
+                    raise
 
     def _keep_history(self, cuts: Cuts, reason: str, now_s: float, plan: str | None) -> None:
         entry = HistoryEntry(cuts=dict(cuts), reason=reason, at_s=now_s, plan=plan)
@@ -255,7 +276,7 @@ class DeploymentLoop:
             return self._roll_back(now_s)
         wanted = {**self.cuts, **request.cuts}
         self._change(now_s, MOVE, "moved by hand", wanted, None)
-        self._hold(now_s, "cuts were set by hand")
+        self._hold("cuts were set by hand")
         return f"moved to {describe_cuts(self.cuts)}"
 
     def _roll_back(self, now_s: float) -> str:
@@ -270,12 +291,13 @@ class DeploymentLoop:
         self._change(now_s, ROLLBACK, reason, target.cuts, None)
         self._history = kept
         self._parts.folder.write_history(kept)
-        self._hold(now_s, "cuts were rolled back")
+        self._hold("cuts were rolled back")
         return f"rolled back to {describe_cuts(self.cuts)}"
 
-    def _hold(self, now_s: float, by: str) -> None:
+    def _hold(self, by: str) -> None:
         if self._parts.adapter is not None:
-            self._remembered = self._parts.adapter.hold(self._remembered, now_s, by)
+            steady_s = self._parts.clock()
+            self._remembered = self._parts.adapter.hold(self._remembered, steady_s, by)
 
     # What dies
 
@@ -291,19 +313,69 @@ class DeploymentLoop:
 
     def _mend(self, site: str, cause: str, now_s: float, query: str | None = None) -> None:
         while True:
-            self._parts.budget.spend(site, now_s, cause)
+            self._wait_out(now_s)
+            self._parts.budget.spend(site, self._parts.clock(), cause)
             self.restarts.append({"site": site, "at_s": round(now_s, 3), "cause": cause})
             what = site if query is None else f"the query {query} of {site}"
             self._chronicle.tell_mark(now_s, "failure", f"{what} died", cause)
             begin_s = self._parts.clock()
             try:
-                self._parts.runtime.restart(site, query)
+                self._tell_mended(self._parts.runtime.restart(site, query), now_s)
                 seconds = self._parts.clock() - begin_s
                 told = f"started again in {seconds:.1f} s, from where its checkpoints are"
                 self._chronicle.tell_mark(now_s + seconds, "restart", f"{what} is back", told)
                 return
             except SiteError as error:
                 cause, query = str(error), None
+            except InvalidInput as error:
+                # A site refuses what it is told where its log has gone since.
+                if not self._wait_out(now_s):
+                    raise
+                cause = str(error)
+
+    def _outlast(self, now_s: float, act: Callable[[], None]) -> None:
+        """Do something; where a disk keeps that from being done, wait for the disk instead."""
+        try:
+            act()
+        except (LogError, OSError):
+            if not self._wait_out(now_s):
+                raise
+
+    def _wait_out(self, now_s: float) -> bool:
+        """Wait until the disks can be written; whether there was anything to wait for.
+
+        Raises:
+            DeploymentFailed: where the run is to end meanwhile.
+        """
+        outage = self._parts.find_outage()
+        if outage is None:
+            return False
+        begin_s = self._parts.clock()
+        self._tell_outage(now_s, "the run waits for its disk", outage)
+        while outage is not None:
+            if self._parts.is_stopping():
+                raise DeploymentFailed(f"it was ended while it waited: {outage}")
+            passed_s = self._parts.clock() - begin_s
+            self._note = f"waits for {passed_s:.0f} s: {outage}"
+            with suppress(OSError):
+                self._parts.folder.write_status(self.status("waiting", now_s + passed_s))
+            self._parts.sleep(_OUTAGE_LOOK_S)
+            outage = self._parts.find_outage()
+        seconds = self._parts.clock() - begin_s
+        self._note = f"waited {seconds:.0f} s for its disk"
+        self._tell_outage(now_s + seconds, "the disk is back", self._note)
+        return True
+
+    def _tell_outage(self, at_s: float, title: str, text: str) -> None:
+        # There may be no room for it.
+        with suppress(OSError):
+            self._chronicle.tell_mark(at_s, "outage", title, text)
+
+    def _tell_mended(self, mended: Sequence[str], now_s: float) -> None:
+        """Write down what was damaged and could be mended."""
+        for what in mended or ():
+            self._chronicle.tell_mark(now_s, "repair", "damage was mended", what)
+            self._write_decision(now_s, "repair", f"mended: {what}", self.cuts)
 
     def stop(self) -> None:
         """End every query after its batch under way."""
@@ -328,7 +400,8 @@ class DeploymentLoop:
             adapter, rates = self._parts.adapter, self._parts.tally.rates()
             if adapter is not None and rates is not None:
                 with suppress(ThalwegError):
-                    self._seen = figures_of(adapter.observe(now_s, self.cuts, rates))
+                    steady_s = self._parts.clock()
+                    self._seen = figures_of(adapter.observe(steady_s, self.cuts, rates))
             self._chronicle.tell_frame(now_s, self._seen, self._sites)
 
     def status(self, state: str, now_s: float, error: str | None = None) -> dict[str, Any]:

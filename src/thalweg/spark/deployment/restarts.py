@@ -30,15 +30,19 @@ class RestartBudget:
         defects.raise_if_any()
 
     def spend(self, site: str, now_s: float, cause: str) -> None:
-        """Count a restart; raises `DeploymentFailed` with the cause where it is one too many."""
+        """Count a restart; raises `DeploymentFailed` with the cause where it is one too many.
+
+        `now_s` is of a clock that only goes forward: one that is set back would keep the budget
+        spent for as long, and one that is set forward would forget it.
+        """
         times = self._times.setdefault(site, deque())
         while times and now_s - times[0] >= self.within_s:
             times.popleft()
         if len(times) >= self.most:
             raise DeploymentFailed(
                 f"{site} was started again {len(times)} times within {self.within_s:g} s and does "
-                f"not stay: {cause}. Hint: the log of the site says more; what it has done so far "
-                "is kept, and the same command goes on from there."
+                f"not stay: {cause}. Hint: the log of the site and `thalweg doctor` say more; "
+                "what it has done is kept, and the same `thalweg run` goes on from there."
             )
         times.append(now_s)
         self.total += 1

@@ -12,6 +12,7 @@ from thalweg.errors import ThalwegError
 from thalweg.scheduling.cuts import list_cuts
 from thalweg.spark.deployment.coordinator import Coordinator
 from thalweg.spark.deployment.hand_over import Step
+from thalweg.spark.deployment.health.refusal import look_over_queries
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
 from thalweg.spark.pipeline import load_pipeline
@@ -36,8 +37,11 @@ class Runtime(Protocol):
         """Take every step to these cuts; returns them."""
         ...
 
-    def restart(self, site: str, query: str | None = None) -> None:
-        """Start a site again that has died, or only a query of it that has failed."""
+    def restart(self, site: str, query: str | None = None) -> Sequence[str]:
+        """Start a site again that has died, or only a query of it that has failed.
+
+        Gives what had to be mended for it, in words.
+        """
         ...
 
     def is_alive(self, site: str) -> bool:
@@ -93,9 +97,18 @@ class SparkRuntime:
         for site in self.cuts:
             self._rehearse(site)
 
-    def restart(self, site: str, query: str | None = None) -> None:
-        """Start a site again, or only a query of it, from where its checkpoints are."""
-        failed = [spec for spec in self._sites[site].queries if spec.name == query]
+    def restart(self, site: str, query: str | None = None) -> Sequence[str]:
+        """Start a site again, or only a query of it, from where its checkpoints are.
+
+        Raises:
+            DeploymentFailed: where a checkpoint is damaged, and nothing may go on from it.
+        """
+        queries = self._sites[site].queries
+        failed = [spec for spec in queries if spec.name == query]
+        mended: Sequence[str] = ()
+        if failed or not self.is_alive(site):
+            folder = self._coordinator.spec.folder
+            mended = look_over_queries(folder, failed or queries)
         if failed and self.is_alive(site):
             self._sites[site].start(failed[0])
         else:
@@ -103,6 +116,7 @@ class SparkRuntime:
             self._ready.discard(site)
             if site in self.cuts:
                 self._rehearse(site)
+        return mended
 
     def _rehearse(self, site: str) -> None:
         """Have a new process get ready, beside its work, for what it may have to run later.

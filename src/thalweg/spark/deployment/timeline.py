@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from thalweg.files.plain_json import parse_plain_json
 from thalweg.spark.deployment.lines import append_line
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.status import nest_rates
@@ -93,6 +94,9 @@ class Timeline:
 
     def _out_per_s(self, at_s: float, rows_out: int) -> float | None:
         """Rows out per second, over at least the last few seconds."""
+        if self._rows_out and at_s < self._rows_out[-1][0]:
+            # The time of day was set back.
+            self._rows_out.clear()
         self._rows_out.append((at_s, rows_out))
         while len(self._rows_out) > 2 and at_s - self._rows_out[1][0] >= _SPAN_S:
             self._rows_out.popleft()
@@ -161,8 +165,8 @@ def read_timeline(folder: Path) -> Iterator[Line]:
 def read_lines(text: bytes) -> Iterator[Line]:
     """The lines in a piece of a timeline."""
     for line in text.splitlines():
-        with suppress(ValueError, RecursionError):
-            found = json.loads(line)
+        with suppress(ValueError):
+            found = parse_plain_json(line)
             at_s = found.get("at_s") if isinstance(found, dict) else None
             if isinstance(at_s, (int, float)) and found.get("kind") in ("frame", "cuts", "mark"):
                 yield found

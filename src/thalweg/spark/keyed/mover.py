@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, Self
 
 from thalweg.errors import Defects, ThalwegError, nearest
+from thalweg.spark.deployment.lines import append_durably
 from thalweg.spark.keyed.log import STATES, KeyedLog, standby_stream, writer_name
 from thalweg.spark.keyed.move import (
     STEPS,
@@ -279,9 +279,7 @@ class KeyedMover:
         if self._journal is None:
             raise MoveHeld(f"{self.spec.journal} is not open")
         record = {"step": type(step).__name__, **asdict(step)}
-        self._journal.write(json.dumps(record) + "\n")
-        self._journal.flush()
-        os.fsync(self._journal.fileno())
+        append_durably(self._journal.fileno(), json.dumps(record).encode())
 
 
 def read_journal(path: Path) -> MoveState:

@@ -1,0 +1,67 @@
+"""Moves what is damaged out of the way: nothing is ever deleted.
+
+FOLDER/set-aside/NUMBER/…     what was moved, under the path that it had in the folder
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from thalweg.errors import ThalwegError
+from thalweg.spark.deployment.health.damage import Damage
+from thalweg.spark.log.disk import names_in
+from thalweg.spark.log.names import number_of
+
+FOLDER = "set-aside"
+
+
+class SetAsideFolder:
+    """One place for all that is moved at one time; it is made when something is."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        above = folder / FOLDER
+        if above.is_symlink():
+            raise ThalwegError(f"{above} leads elsewhere. Hint: make it a folder of its own.")
+        numbers = [number_of(name) for name in names_in(above)]
+        self.path = above / str(max((n for n in numbers if n is not None), default=0) + 1)
+
+    def take(self, path: Path) -> bool:
+        """Move a file or a folder here; False where there is none."""
+        target = self.path / path.relative_to(self._folder)
+        if not os.path.lexists(path):
+            return False
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.rename(target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            # A folder of the run may be on another disk.
+            shutil.move(path, target)
+        return True
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Keep a piece of a file here that was cut off."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / name).write_bytes(content)
+
+
+def mend(
+    folder: Path, damages: Iterable[Damage], aside: SetAsideFolder | None = None
+) -> tuple[str, ...]:
+    """Mend what can be mended; returns what was done, in words."""
+    place, told = aside or SetAsideFolder(folder), []
+    for damage in damages:
+        if not damage.is_mendable:
+            continue
+        moved = [path for path in damage.aside if place.take(path)]
+        for path, text in damage.renewed:
+            path.write_text(text, encoding="utf-8")
+        done = f"set aside in {place.path.relative_to(folder)}" if moved else "written anew"
+        told.append(f"{damage.where.relative_to(folder)} {damage.what}: {done}; {damage.then}")
+    return tuple(told)

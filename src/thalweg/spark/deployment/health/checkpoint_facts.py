@@ -1,0 +1,306 @@
+"""What lies in the checkpoint of an epoch, and beside it, as plain values: read, not judged."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from thalweg.spark.deployment.health.checksums import fault_of
+from thalweg.spark.log.names import number_of
+
+CLOCK = "clock"
+_PARQUET = b"PAR1"
+_FULL, _STEPS = (".zip", ".snapshot"), (".changelog", ".delta")
+Faults = Mapping[int, str]
+"""What is wrong with each numbered file; nothing where it is sound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeFacts:
+    """What was laid down for a query of one stream, or of its clock."""
+
+    label: str
+    folder: Path
+    lots: Faults = field(default_factory=dict)
+    """The files that say what is in each lot, or what each mark of the clock is."""
+    rows: Faults = field(default_factory=dict)
+    listed: int = -1
+    """The last lot that Spark has seen; -1: none."""
+
+    @property
+    def last(self) -> int:
+        """The last lot; -1: none."""
+        return max(self.lots, default=-1)
+
+    def lot_file(self, number: int) -> Path:
+        """Where a lot is described."""
+        kind = "marks" if self.label == CLOCK else "lots"
+        return self.folder / kind / f"{number}.json"
+
+    def rows_file(self, number: int) -> Path:
+        """Where the rows of a lot are."""
+        return self.folder / "rows" / f"{number}.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFacts:
+    """The versions of one state store: whole ones, and steps from one to the next."""
+
+    folder: Path
+    full: Faults = field(default_factory=dict)
+    steps: Faults = field(default_factory=dict)
+    ending: str = ".changelog"
+    """Of the names of steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFacts:
+    """What Spark has written down of the files that one of its sources has seen."""
+
+    folder: Path
+    files: Mapping[str, str] = field(default_factory=dict)
+    """By name, what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedFacts:
+    """The rows of open windows that the epoch before has handed over, of one edge."""
+
+    file: Path
+    fault: str
+    was_taken: bool
+    """Whether Spark has seen them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFacts:
+    """The checkpoint of one epoch, what lies beside it, and what the log has of the epoch."""
+
+    path: Path
+    published: int = -1
+    """The last batch that the epoch has published in any stream; -1: none."""
+    metadata: str | None = None
+    """What is wrong with Spark's file of that name; None: there is none."""
+    offsets: Faults = field(default_factory=dict)
+    commits: Faults = field(default_factory=dict)
+    taken: Faults = field(default_factory=dict)
+    lots_of: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """The last lot of each intake by the end of a batch, where its record can be read."""
+    shape: str | None = None
+    """What is wrong with the file that says what the query is made of; None: there is none."""
+    listed_upto: int = -1
+    """The largest number of a list of files that the last offsets mention; -1: none."""
+    intakes: tuple[IntakeFacts, ...] = ()
+    stores: tuple[StoreFacts, ...] = ()
+    sources: tuple[SourceFacts, ...] = ()
+    carried: tuple[CarriedFacts, ...] = ()
+
+    @property
+    def begun(self) -> int:
+        """The last batch that was begun; -1: none."""
+        return max(self.offsets, default=-1)
+
+    @property
+    def finished(self) -> int:
+        """The last batch that was finished; -1: none."""
+        return max(self.commits, default=-1)
+
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """All that belongs to the epoch but its lock."""
+        names = (self.path.name + ending for ending in ("", ".intake", ".taken", ".shape"))
+        return tuple(self.path.with_name(name) for name in names)
+
+
+def is_held(checkpoint: Path) -> bool:
+    """Whether a running query has this checkpoint."""
+    try:
+        with checkpoint.with_name(checkpoint.name + ".lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def read_checkpoint(path: Path, published: int, carried: Sequence[Path] = ()) -> CheckpointFacts:
+    """Read all that there is; whatever is in the files, this raises nothing but `OSError`.
+
+    `carried` are the files of rows that were handed over to the epoch.
+    """
+    taken = path.with_name(path.name + ".taken")
+    shape = path.with_name(path.name + ".shape")
+    intake = path.with_name(path.name + ".intake")
+    # Commits first: a query that runs meanwhile then has offsets and records for all of them.
+    commits = _numbered(path / "commits")
+    offsets = _numbered(path / "offsets")
+    records = {number_in(file): _read_record(file) for file in _files(taken, "")}
+    listed = _listed_lots(path / "sources")
+    last = max(offsets, default=-1)
+    return CheckpointFacts(
+        path=path,
+        published=published,
+        metadata=_json_fault(path / "metadata") if (path / "metadata").exists() else None,
+        offsets=offsets,
+        commits=commits,
+        taken={number: fault for number, (fault, _) in records.items()},
+        lots_of={number: lots for number, (fault, lots) in records.items() if not fault},
+        shape=_json_fault(shape) if shape.exists() else None,
+        listed_upto=_listed_upto(path / "offsets" / str(last)),
+        intakes=tuple(
+            _read_intake(folder, listed.get(folder.name, -1)) for folder in _folders(intake)
+        ),
+        stores=tuple(_stores(path / "state")),
+        sources=tuple(
+            SourceFacts(folder=folder, files={f.name: _log_fault(f) for f in _number_files(folder)})
+            for folder in _folders(path / "sources")
+        ),
+        carried=tuple(
+            CarriedFacts(
+                file=file,
+                fault=_parquet_fault(file) if file.exists() else "is missing",
+                was_taken=file.parent.parent.name in listed,
+            )
+            for file in carried
+        ),
+    )
+
+
+def _read_intake(folder: Path, listed: int) -> IntakeFacts:
+    kind = "marks" if folder.name == CLOCK else "lots"
+    lots = {number_in(f): _json_fault(f) for f in _files(folder / kind, ".json")}
+    rows = {number_in(f): _parquet_fault(f) for f in _files(folder / "rows", ".parquet")}
+    return IntakeFacts(label=folder.name, folder=folder, lots=lots, rows=rows, listed=listed)
+
+
+def _stores(folder: Path) -> Iterator[StoreFacts]:
+    """Every store below a folder, in the order of their paths: operator, partition, name."""
+    for below in _folders(folder):
+        if below.name.startswith("_"):
+            continue
+        full = {number_in(f): fault_of(f) for ending in _FULL for f in _files(below, ending)}
+        steps = {number_in(f): fault_of(f) for ending in _STEPS for f in _files(below, ending)}
+        if full or steps:
+            ending = next((e for e in _STEPS if _files(below, e)), _STEPS[0])
+            yield StoreFacts(folder=below, full=full, steps=steps, ending=ending)
+        yield from _stores(below)
+
+
+def _listed_lots(sources: Path) -> dict[str, int]:
+    """The last lot that Spark has seen, by the name of the intake; files are not followed."""
+    found: dict[str, int] = {}
+    for folder in _folders(sources):
+        for file in _number_files(folder):
+            for entry in _entries(file):
+                path = Path(unquote(urlsplit(str(entry.get("path", ""))).path))
+                lot = number_of(path.stem)
+                if lot is not None and path.parent.name == "rows":
+                    label = path.parent.parent.name
+                    found[label] = max(lot, found.get(label, -1))
+    return found
+
+
+def _entries(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")[1:]
+    except OSError:
+        return
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(entry, dict):
+            yield entry
+
+
+def _listed_upto(offsets: Path) -> int:
+    numbers = [entry.get("logOffset") for entry in _entries(offsets)]
+    return max((n for n in numbers if isinstance(n, int)), default=-1)
+
+
+def _numbered(folder: Path) -> dict[int, str]:
+    return {number_in(file): _log_fault(file) for file in _files(folder, "")}
+
+
+def _log_fault(file: Path) -> str:
+    """What is wrong with a file of one of Spark's logs: a version, then lines of JSON."""
+    if fault := fault_of(file):
+        return fault
+    try:
+        version, *lines = file.read_text(encoding="utf-8").split("\n")
+        for line in lines:
+            if line != "-":
+                json.loads(line)
+    except (OSError, ValueError, RecursionError):
+        return "is torn: it is cut off, or no JSON"
+    return "" if version.startswith("v") else "is torn: it has no version"
+
+
+def number_in(file: Path) -> int:
+    """The number that a file is named by, which it is known to be."""
+    return int(file.name.partition(".")[0])
+
+
+def _files(folder: Path, ending: str) -> list[Path]:
+    """The files there that are named by a number and this ending, in order."""
+    found = [
+        entry
+        for entry in _listing(folder)
+        if entry.name.endswith(ending)
+        and number_of(entry.name.removesuffix(ending) if ending else entry.name) is not None
+    ]
+    return sorted(found, key=number_in)
+
+
+def _number_files(folder: Path) -> list[Path]:
+    """Lists of files that Spark's source has written, compacted or not, in order."""
+    return sorted([*_files(folder, ""), *_files(folder, ".compact")], key=number_in)
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(entry for entry in _listing(folder) if entry.is_dir() and not entry.is_symlink())
+
+
+def _listing(folder: Path) -> list[Path]:
+    if folder.is_symlink():
+        return []
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _json_fault(file: Path) -> str:
+    if fault := fault_of(file):
+        return fault
+    try:
+        json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return "is torn: it is no JSON"
+    return ""
+
+
+def _read_record(file: Path) -> tuple[str, dict[str, int]]:
+    """What is wrong with the record of a batch, and the lots that it had taken by its end."""
+    if fault := _json_fault(file):
+        return fault, {}
+    found = json.loads(file.read_bytes())
+    lots = found.get("lots", found) if isinstance(found, dict) else None
+    if isinstance(lots, dict) and all(isinstance(lot, int) for lot in lots.values()):
+        return "", lots
+    return "says no lots", {}
+
+
+def _parquet_fault(file: Path) -> str:
+    if fault := fault_of(file):
+        return fault
+    content = file.read_bytes()
+    whole = content.startswith(_PARQUET) and content.endswith(_PARQUET)
+    return "" if whole and len(content) > 2 * len(_PARQUET) else "is torn: it is no whole Parquet"

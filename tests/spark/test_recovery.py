@@ -1,0 +1,111 @@
+"""A run whose checkpoints are damaged, on Spark: mended where that is safe, else refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from thalweg.scenarios import fog_cloud
+from thalweg.spark.deployment import Deployment, examine, rebuild
+from thalweg.spark.deployment.folder import RunFolder
+from thalweg.spark.deployment.restarts import DeploymentFailed
+from thalweg.spark.feed.gateway import Gateway
+from thalweg.spark.log import Log
+from thalweg.spark.query.checkpoint import last_number
+
+pytest.importorskip("pyspark")
+
+PIPELINE = "spark.site_pipelines:rides"
+PATIENCE_S = 120.0
+
+
+def wait_for(happened: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := happened()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+    return found
+
+
+def send_numbers(gateway: Gateway, first: int, count: int) -> None:
+    numbers = range(first, first + count)
+    at = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    columns = {
+        "n": pa.array(numbers, pa.int64()),
+        "zone": pa.array([n % 3 for n in numbers], pa.int32()),
+        "at": pa.array([at] * count, pa.timestamp("us", "UTC")),
+        "fare": pa.array([60] * count, pa.int64()),
+    }
+    gateway.send(pa.table(columns))
+
+
+def listed(folder: Path) -> list[int]:
+    table = Log(folder / "log").read("sinks/list")
+    return sorted(table["n"].to_pylist()) if table.num_rows else []
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("ships", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_torn_commit_is_mended_lost_offsets_are_refused_and_a_rebuild_gives_all_rows(
+    tmp_path: Path, ships: bool
+) -> None:
+    folder, network = tmp_path / "run", fog_cloud(1, seed=1)
+    link = {"link": f"directory://{folder}/log"} if ships else {}
+
+    def deployment() -> Deployment:
+        return Deployment(PIPELINE, network, folder=folder, adapt=None, **link)
+
+    root = folder / "logs" / "fog-0" if ships else folder / "log"
+    gateway = Gateway(root, "rides", "fog-0", time="at", durable=False, founds=True)
+    send_numbers(gateway, 0, 50)
+    with deployment() as run:
+        cuts = run.cuts
+        if ships:
+            cuts = {"fog-0": ("clean",)}
+            run.move(cuts)
+        wait_for(lambda: len(listed(folder)) == 50)
+    checkpoint = folder / "checkpoints" / "cloud@0"
+    last = checkpoint / "commits" / str(last_number(checkpoint / "commits"))
+    last.write_bytes(b"")
+    (finding,) = [f for f in examine(folder).findings if f.level == "warning"]
+    assert finding.where == f"checkpoints/cloud@0/commits/{last.name}"
+
+    # Harmless: it mends itself, says so, and nothing comes twice.
+    send_numbers(gateway, 50, 50)
+    with deployment() as run:
+        wait_for(lambda: len(listed(folder)) >= 100)
+    assert listed(folder) == list(range(100))
+    told = [d["reason"] for d in RunFolder(folder).read_decisions() if d["cause"] == "repair"]
+    assert len(told) == 1
+    assert f"commits/{last.name} is empty: set aside in set-aside/1" in told[0]
+    assert examine(folder, deep=True).is_well
+
+    # Beyond repair: refused at once, with the reason and the command.
+    offsets = checkpoint / "offsets" / str(last_number(checkpoint / "commits"))
+    offsets.write_bytes(offsets.read_bytes()[:20])
+    send_numbers(gateway, 100, 50)
+    begin_s = time.monotonic()
+    with pytest.raises(DeploymentFailed, match=r"offsets/\d+: is torn.*thalweg doctor"):
+        deployment().start()
+    assert time.monotonic() - begin_s < 10.0
+    health = examine(folder)
+    assert not health.is_well
+    assert any("--rebuild" in finding.remedy for finding in health.findings)
+    assert listed(folder) == list(range(100))
+
+    told = rebuild(folder)
+    assert listed(folder) == []
+    assert examine(folder, deep=True).is_well
+    with deployment() as run:
+        assert run.cuts == cuts
+        wait_for(lambda: len(listed(folder)) >= 150)
+    assert listed(folder) == list(range(150))
+    assert (folder / "set-aside" / "2" / "log" / "sinks").is_dir()
+    assert "checkpoints: set aside in set-aside/2" in told
+    assert examine(folder, deep=True).is_well
