@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.machine import describe_machine
-
 from campaign.faults import all_faults, few_faults, inject
 from campaign.outcome import Outcome, to_table
 from campaign.trial import ROOT, TrialStuck

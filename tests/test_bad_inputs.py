@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import benchmarks.launch
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import benchmarks.launch
 from thalweg.cli.entry import run
 from thalweg.files.save import save
 from thalweg.scenarios import small_city

@@ -17,7 +17,6 @@ from typing import IO, Any
 
 from benchmarks.machine import describe_machine, find_commit, find_versions
 from benchmarks.runner import ROOT, to_json, to_table
-
 from campaign.load.analysis import find_left_over
 from campaign.load.census import take_belongings
 from campaign.load.phases import QUICK, Schedule, find_run_maximum, overload, soak

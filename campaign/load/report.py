@@ -8,7 +8,6 @@ from statistics import median
 from typing import Any
 
 from benchmarks.runner import Row
-
 from campaign.load.analysis import Growth, fit_slope, judge_growth, warm_up_of
 from campaign.load.phases import Maximum, Overload, Schedule
 from campaign.load.rig import Sample

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from benchmarks.adaptation import PEAK_DEVICES, count, make_load, ways
 
+from benchmarks.adaptation import PEAK_DEVICES, count, make_load, ways
 from thalweg.adapt import Observation, Replay, Step
 from thalweg.model.demand_curve import DemandCurve
 

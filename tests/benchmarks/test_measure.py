@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from benchmarks.measure import call_fresh, median_seconds, resident_bytes, run_command, run_python
 from benchmarks.runner import show_figure
 

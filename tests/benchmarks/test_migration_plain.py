@@ -6,9 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+
 from benchmarks.migration_plain import draw_graph, try_every_sequence
 from benchmarks.migration_scale import _exponent, _outlook, _walk
-
 from thalweg.migration.brokers import Brokers
 from thalweg.migration.policies import weighted_sum
 from thalweg.migration.time_graph import Moves, MoveTime, TimeGraph, cheapest_path

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.placement_plain import PlainSearch, TimeIsUp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.placement_plain import PlainSearch, TimeIsUp
 from thalweg.model import Problem
 from thalweg.placement.aels import aels
 from thalweg.scenarios import cloud_edge, random_application

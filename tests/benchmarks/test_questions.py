@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.bad_input import find_fault
 from benchmarks.bad_input.cases import find_kept_cases, make_hostile_cases
 from benchmarks.coordinates import generate_round_trips
 from benchmarks.foundation.paths import sum_over_paths
 from benchmarks.measure import Run
-
 from thalweg.estimate.latency import Latencies
 from thalweg.model import Application, Operator, Pin, Placement, Problem, Stream
 from thalweg.model.deployment import deploy

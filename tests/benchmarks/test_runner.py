@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from benchmarks.__main__ import main
 from benchmarks.machine import describe_machine, find_commit, find_cpu_model, find_versions
 from benchmarks.runner import (

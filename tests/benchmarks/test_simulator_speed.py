@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import thalweg as tw
 from benchmarks.runner import Benchmark, Settings, run_benchmark, to_json
 from benchmarks.simulator_plain import Chain, by_hand, by_message, by_server, make_chain
 from benchmarks.simulator_speed import OURS, PARTS, PYTHON, WAYS, Sizes, answer, break_down
-
-import thalweg as tw
 
 CHAIN = Chain()
 

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
+from benchmarks import spark_runtime
 from benchmarks.runner import Settings
 from benchmarks.spark_runtime_backlog import Backlog
 from benchmarks.spark_runtime_moves import (
@@ -38,8 +40,6 @@ from benchmarks.spark_runtime_throughput import (
 )
 from benchmarks.spark_runtime_uplink import tell_differences
 from benchmarks.spark_runtime_watching import Pair, tell_watching
-
-from benchmarks import spark_runtime
 from thalweg.spark.deployment.hand_over import Drain, Fence, StartEpoch
 from thalweg.spark.feed.gateway import END_OF_TIME
 from thalweg.spark.log import Log

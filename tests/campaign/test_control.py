@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from campaign.control import (
     adaptation,
     calls,
@@ -21,7 +22,6 @@ from campaign.control import (
 from campaign.control.__main__ import main
 from campaign.control.runs import WORLDS, Tally, run_seed, run_seeds, to_table
 from campaign.control.scheduler import Network, Scheduler, Violation, Weather
-
 from thalweg.migration.coordination import BrokerLedger, Channel, OperatorMachine, Phase
 from thalweg.spark.deployment import coordinator, decisions
 from thalweg.spark.deployment.hand_over import Drain, _start_next, learn, next_steps

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from campaign.load import __main__ as command
 from campaign.load.analysis import (
     Belongings,
@@ -47,7 +48,6 @@ from campaign.load.phases import (
 )
 from campaign.load.report import Findings, detail_findings, tell_findings
 from campaign.load.rig import Dial, Sample
-
 from thalweg.errors import ThalwegError
 from thalweg.spark.deployment.one_place import Compared
 from thalweg.spark.java import find_java

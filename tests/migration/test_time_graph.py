@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.migration_plain import try_every_sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.migration_plain import try_every_sequence
 from migration.random_trees import random_brokers
 from thalweg.errors import InvalidInput
 from thalweg.migration.time_graph import Moves, MoveTime, Path, TimeGraph, cheapest_path

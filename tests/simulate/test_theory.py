@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from benchmarks.simulator_theory import REPLICATIONS, predict_all
 from scipy.stats import t
+
+from benchmarks.simulator_theory import REPLICATIONS, predict_all
 
 
 @pytest.fixture(scope="module")

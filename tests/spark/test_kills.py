@@ -22,7 +22,7 @@ from spark.taxi_run import Meters, deployment, results, run_in_one_place, wait_f
 pytestmark = pytest.mark.jvm
 FOGS = ("fog-1",)
 TARGETS = (*FOGS, "cloud", "coordinator")
-KILLS = pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
+KILLS = pytest.mark.parametrize("kills", [pytest.param(20, marks=pytest.mark.slow)])
 TESTS = Path(__file__).parents[1]
 
 

@@ -24,7 +24,7 @@ FOGS = ("fog-1", "fog-2")
 TAXI = "thalweg.spark.examples.taxi:taxi_demand"
 
 
-@pytest.mark.parametrize("moves", [4, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("moves", [pytest.param(20, marks=pytest.mark.slow)])
 def test_cuts_that_move_under_load_lose_and_double_nothing(tmp_path: Path, moves: int) -> None:
     pytest.importorskip("pyspark")
     from thalweg.spark.pipeline import load_pipeline
