@@ -13,7 +13,7 @@ BIN := .venv/bin
 STAMP := .venv/.thalweg-setup
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src tests
 
-.PHONY: help setup demo test test-all checked bench lint audit docs docs-serve clean
+.PHONY: help setup demo test test-all checked bench campaign soak lint audit docs docs-serve clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -40,6 +40,13 @@ bench: $(STAMP) ## answer every benchmark's question; results also go to results
 	@set -e; names=$$($(BIN)/python -m benchmarks --list); for name in $$names; do \
 	  $(BIN)/python -m benchmarks $$name --format table; \
 	done
+
+campaign: $(STAMP) ## every fault on Spark sites that run, then the control plane under 2,000 seeds
+	@$(BIN)/python -m campaign
+	@$(BIN)/python -m campaign.control --seeds 500
+
+soak: $(STAMP) ## load the demo's deployment: its maximum, half an hour at 80 % of it, an overload
+	@$(BIN)/python -m campaign.load
 
 lint: $(STAMP) ## ruff, mypy, the import directions and bandit
 	$(BIN)/ruff check .

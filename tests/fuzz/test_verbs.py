@@ -48,6 +48,7 @@ LINES: dict[str, list[str]] = {
         f"plan {_APP} {_NET} -s cloud-only --current {_PLAN}",
     ],
     "schedule": [f"!schedule {_APP} {_NET} --workload days.csv --strategy nonsense"],
+    "verify": ["!verify taxi-fares run", "!verify taxi-fare run --format json"],
     "doctor": ["doctor run", "doctor run --deep --format json", "doctor run --repair"],
     "explain": [f"explain {_PLAN}", f"explain {_PLAN} parse", "explain run"],
     "diff": [f"diff {_PLAN} {_PLAN}", f"diff {_PLAN} {_PLAN} --format json"],

@@ -43,6 +43,7 @@ from thalweg.spark.deployment.decision_lines import write_decision
 from thalweg.spark.deployment.decisions import Adapter, AdapterState, Verdict
 from thalweg.spark.deployment.folder import HistoryEntry, RunFolder, RunManifest
 from thalweg.spark.deployment.loop import DeploymentLoop, RunParts
+from thalweg.spark.deployment.one_place import verify
 from thalweg.spark.deployment.plan import cuts_of, find_sites, placement_of
 from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.deployment.tally import Tally
@@ -854,6 +855,21 @@ def test_a_run_is_moved_killed_and_resumed_and_every_row_arrives_once(tmp_path: 
     assert run.report["rows_in"] == 150
     causes = [decision["cause"] for decision in found.read_decisions()]
     assert causes == ["first", "move", "resume"]
+    verify_and_spoil(folder)
+
+
+def verify_and_spoil(folder: Path) -> None:
+    """What came out is right; with some of it once more, it is not."""
+    right = verify(PIPELINE, folder)
+    assert right.same, right
+    assert (right.born, right.verdicts["list"].found, right.ended) == (150, 150, False)
+    some = Log(folder / "log").read("sinks/list").slice(0, 7)
+    LogWriter(folder / "log", "sinks/list", "cloud", 9, durable=False).publish(0, some)
+    spoilt = verify(PIPELINE, folder)
+    assert not spoilt.same
+    assert (spoilt.verdicts["list"].duplicated, spoilt.extra, spoilt.missing) == (7, 7, 0)
+    with pytest.raises(InvalidInput, match="the pipeline of this run"):
+        verify("taxi-fares", folder)
 
 
 def is_running(pid: int) -> bool:

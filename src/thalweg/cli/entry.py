@@ -37,6 +37,7 @@ from thalweg.cli.status import status
 from thalweg.cli.stop import stop
 from thalweg.cli.strategies import strategies
 from thalweg.cli.validate import validate
+from thalweg.cli.verify import verify
 from thalweg.cli.version import show_version
 from thalweg.errors import InvalidInput, StrategyError, ThalwegError
 
@@ -56,6 +57,7 @@ app.command()(profile)
 app.command("run")(run_pipeline)
 app.command()(status)
 app.command()(doctor)
+app.command()(verify)
 app.command()(stop)
 app.command()(rollback)
 app.command()(serve)

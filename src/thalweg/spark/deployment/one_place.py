@@ -1,29 +1,35 @@
-"""Is what came out of a split run what one place would have given? Asked after its last row."""
+"""Is what came out of a split run what one place would have given?"""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from thalweg.errors import ThalwegError
+from thalweg.errors import Defect, Defects, InvalidInput, ThalwegError
+from thalweg.history import Expectation, Verdict, check_history
 from thalweg.spark.class_archive import archive_options
+from thalweg.spark.deployment.check import find_pipeline
+from thalweg.spark.deployment.folder import RunFolder
+from thalweg.spark.deployment.health.stakes import RunPlaces
+from thalweg.spark.deployment.plan import fingerprint_graph
+from thalweg.spark.deployment.publications import complete_ms, read_publications
 from thalweg.spark.java import find_java
 from thalweg.spark.log import Log
-from thalweg.spark.log.names import sink_stream, source_stream
-from thalweg.spark.query.clock import END_OF_TIME_MS, SINK_CLOCK
+from thalweg.spark.log.names import source_stream
+from thalweg.spark.query.clock import END_OF_TIME_MS
 from thalweg.spark.query.intake import write_rows
 from thalweg.spark.session import open_session
 from thalweg.spark.site.config import site_config
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment.handle import Deployment
+    from thalweg.spark.pipeline import Pipeline
 
 _PATIENCE_S = 120.0
 _LOOK_S = 0.2
@@ -32,17 +38,37 @@ _HEAP_MB = 768
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """Rows that came in at the sites, rows that came out, and how those differ from one place."""
+    """Rows that came in at the sites, and what the checker of histories says of every sink."""
 
     born: int
-    rows: int
-    missing: int
-    extra: int
+    verdicts: Mapping[str, Verdict]
+    ended: bool = True
+    """Whether nothing will come any more; until then, what is not due yet may be missing."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that came out."""
+        return sum(verdict.found for verdict in self.verdicts.values())
+
+    @property
+    def missing(self) -> int:
+        """Rows that should have come and did not."""
+        return sum(verdict.lost for verdict in self.verdicts.values())
+
+    @property
+    def extra(self) -> int:
+        """Rows that came twice, or should not have come at all."""
+        return sum(v.duplicated + v.unknown for v in self.verdicts.values())
+
+    @property
+    def late(self) -> int:
+        """Rows that came after it was said that none so old would."""
+        return sum(verdict.late for verdict in self.verdicts.values())
 
     @property
     def same(self) -> bool:
         """Whether the split run gave the rows of the run in one place, and there are some."""
-        return self.rows > 0 and self.missing == self.extra == 0
+        return self.rows > 0 and all(verdict.is_right for verdict in self.verdicts.values())
 
     def __str__(self) -> str:
         verdict = "the same as in one place" if self.same else "NOT as in one place"
@@ -76,19 +102,72 @@ def await_last_row(
 
 
 def _has_ended(log: Log) -> bool:
-    latest = [s.latest_us for s in log.segments(SINK_CLOCK) if s.latest_us is not None]
-    return max(latest, default=0) >= END_OF_TIME_MS * 1000
+    return (complete_ms(log) or 0) >= END_OF_TIME_MS
 
 
 def compare_with_one_place(run: Deployment) -> Compared:
-    """Work on all rows of a run once more, in one Spark here, and compare the sinks row by row."""
-    pipeline, spec = run.prepared.pipeline, run.prepared.spec
+    """Work on all rows of a run once more, in one Spark here, and check every sink."""
+    spec = run.prepared.spec
+    # Without a link all sites write into one log; with one, each fog into its own.
+    logs = [Log(root) for root in dict.fromkeys(spec.log_of(fog) for fog in spec.fogs)]
+    return _compare(run.prepared.pipeline, Log(spec.log), logs)
+
+
+def verify(pipeline: str, folder: Path | str) -> Compared:
+    """Check what came out of the run of a pipeline, of a live one what is due by now.
+
+    A folder may be a stranger's: what it says is imported is not, so the pipeline is named.
+
+    Raises:
+        InvalidInput: where there is no run in the folder, or it is not of this pipeline.
+        ThalwegError: where nothing can be said yet.
+    """
+    found = RunFolder.of_run(folder)
+    manifest, own = found.read_manifest(), find_pipeline(pipeline)
+    defects = Defects()
+    same = fingerprint_graph(own) == manifest.graph
+    rule = f"the pipeline of this run, {manifest.pipeline}, as it was"
+    defects.require(same, "pipeline", pipeline, rule)
+    defects.raise_if_any()
+    places = RunPlaces.of(found.path, manifest)
+    logs = [Log(root) for root in dict.fromkeys(map(places.log_of, places.fogs))]
+    return _compare(own, Log(places.log), logs)
+
+
+def _compare(pipeline: Pipeline, log: Log, logs: Sequence[Log]) -> Compared:
+    # Asked before anything is read: what was due by then is in what is read.
+    upto_ms, ended = complete_ms(log), _has_ended(log)
+    if upto_ms is None:
+        raise ThalwegError(
+            "no result is due yet: no site has said how far its time has come. "
+            "Hint: look again when rows have come."
+        )
     sources, sinks = (
         [step.name for step in pipeline.steps if step.role == role] for role in ("source", "sink")
     )
-    # Without a link all sites write into one log; with one, each fog into its own.
-    logs = [Log(root) for root in dict.fromkeys(spec.log_of(fog) for fog in spec.fogs)]
     born = {name: pa.concat_tables(_born(logs, name)) for name in sources}
+    wanted = _compute(pipeline, born, sinks)
+    verdicts = {}
+    for name in sinks:
+        due = _due_column(pipeline, name, wanted[name])
+        if due is None and not ended:
+            rule = "a run that has ended, or sinks whose rows have a time"
+            raise InvalidInput([Defect(path=f"sinks.{name}", value="no time", rule=rule)])
+        expectation = Expectation(
+            rows=wanted[name], key=tuple(wanted[name].column_names) or ("row",), due=due
+        )
+        verdicts[name] = check_history(
+            expectation, read_publications(log, name), upto_ms=None if ended else upto_ms
+        )
+    return Compared(
+        born=sum(table.num_rows for table in born.values()), verdicts=verdicts, ended=ended
+    )
+
+
+def _compute(
+    pipeline: Pipeline, born: Mapping[str, pa.Table], sinks: Iterable[str]
+) -> dict[str, pa.Table]:
+    """What every sink gets where nothing is split."""
     with tempfile.TemporaryDirectory(prefix="thalweg-one-place-") as temporary:
         scratch = Path(temporary) / "spark"
         scratch.mkdir()
@@ -102,22 +181,26 @@ def compare_with_one_place(run: Deployment) -> Compared:
                 schema = pipeline.schemas(session)[name]
                 frames[name] = session.read.schema(schema).parquet(str(file))
             results = pipeline.run(frames)
-            wanted = Counter(_rows((name, results[name].toArrow()) for name in sinks))
-    found = Counter(_rows((name, Log(spec.log).read(sink_stream(name))) for name in sinks))
-    return Compared(
-        born=sum(table.num_rows for table in born.values()),
-        rows=found.total(),
-        missing=(wanted - found).total(),
-        extra=(found - wanted).total(),
-    )
+            return {name: results[name].toArrow() for name in sinks}
 
 
 def _born(logs: Iterable[Log], source: str) -> list[pa.Table]:
     """What was born of a source; a log without any has no columns either."""
     tables = [log.read(source_stream(source)) for log in logs]
-    return [table for table in tables if table.num_rows]
+    found = [table for table in tables if table.num_rows]
+    if not found:
+        raise ThalwegError(f"no row of {source} has come in yet")
+    return found
 
 
-def _rows(tables: Iterable[tuple[str, pa.Table]]) -> Iterable[str]:
-    for name, table in tables:
-        yield from (f"{name}: {sorted(row.items())}" for row in table.to_pylist())
+def _due_column(pipeline: Pipeline, sink: str, rows: pa.Table) -> str | None:
+    """The column that says when a row happened: a time, or a window with its end."""
+    kinds = dict(zip(rows.column_names, rows.schema.types, strict=True))
+    for name in pipeline.step(sink).times:
+        kind = kinds.get(name)
+        if kind is None:
+            continue
+        has_end = pa.types.is_struct(kind) and kind.get_field_index("end") >= 0
+        if pa.types.is_timestamp(kind) or has_end:
+            return name
+    return None

@@ -1,0 +1,43 @@
+"""`thalweg verify`: did every row of a run count once?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, tell
+from thalweg.cli.status import FolderArgument
+from thalweg.history import FAULTS
+
+
+def verify(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline of the run, as it was started.")],
+    folder: FolderArgument,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
+) -> None:
+    """Work on all rows of a run once more, in one place, and compare every sink row by row.
+
+    Of a live run, what is due by now is compared. Ends with 1 where anything differs.
+    """
+    from thalweg.spark.deployment.one_place import verify as verify_run
+
+    with progress("working on all rows in one place"):
+        found = verify_run(pipeline, folder)
+    if format is Format.JSON:
+        sinks = {name: verdict.to_dict() for name, verdict in found.verdicts.items()}
+        print_json(
+            {"rows_in": found.born, "ended": found.ended, "same": found.same, "sinks": sinks}
+        )
+    else:
+        tell(f"{found}{'' if found.ended else '; of a live run, what is due by now'}")
+        rows = [
+            [name, f"{v.expected:,}", f"{v.found:,}", *(f"{getattr(v, f):,}" for f in FAULTS)]
+            for name, v in found.verdicts.items()
+        ]
+        print_table(["sink", "in one place", "came", *FAULTS], rows)
+        for verdict in found.verdicts.values():
+            for fault, examples in verdict.examples.items():
+                tell(f"{fault}: {examples[0]}")
+    if not found.same:
+        raise typer.Exit(1)
