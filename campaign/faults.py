@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from campaign import moves, outages, replan
-from campaign.outcome import Outcome, Skipped
+from campaign.outcome import Outcome, skip
 from campaign.strike import number_orders
 
-Inject = Callable[[Path], Outcome]
+
+class Fault(NamedTuple):
+    """A kind of fault, and what injects it into a deployment in a folder."""
+
+    kind: str
+    inject: Callable[[Path], Outcome]
+
 
 SHORT = {
     "replan": "kill -9 during a re-plan",
@@ -18,44 +25,52 @@ SHORT = {
 }
 
 
-def all_faults() -> dict[str, Inject]:
-    """The whole matrix: a name for the command line, and what injects it into a folder."""
-    found: dict[str, Inject] = {}
+def all_faults() -> dict[str, Fault]:
+    """The whole matrix, by the names that the command line knows."""
+    found: dict[str, Fault] = {}
     for target, kind in replan.KINDS.items():
+        # With another fog beside the one that is struck, where that costs least.
+        fogs = 2 if target == "driver" else 1
         orders = replan.list_orders(target)
-        found[f"replan-{target}"] = partial(replan.crash_replan, kind, orders)
+        found[f"replan-{target}"] = Fault(
+            kind, partial(replan.crash_replan, kind, orders, fogs=fogs)
+        )
+    linked = partial(replan.crash_replan, replan.LINKED, replan.list_linked_orders(), ships=True)
+    found["replan-linked"] = Fault(replan.LINKED, linked)
+    found["first-start"] = Fault(replan.FIRST, replan.crash_first_start)
     for target, kind in moves.KINDS.items():
-        found[f"moves-{target}"] = partial(moves.crash_moves, kind, moves.list_orders(target))
+        inject = partial(moves.crash_moves, kind, moves.list_orders(target))
+        found[f"moves-{target}"] = Fault(kind, inject)
     return found | _outages()
 
 
-def few_faults() -> dict[str, Inject]:
+def few_faults() -> dict[str, Fault]:
     """A representative part of it, of some minutes."""
     strikes = number_orders(replan.REPRESENTATIVE)
     moved = number_orders(moves.REPRESENTATIVE)
-    short: dict[str, Inject] = {
-        "replan": partial(replan.crash_replan, SHORT["replan"], strikes),
-        "moves": partial(moves.crash_moves, SHORT["moves"], moved),
+    short = {
+        "replan": Fault(SHORT["replan"], partial(replan.crash_replan, SHORT["replan"], strikes)),
+        "moves": Fault(SHORT["moves"], partial(moves.crash_moves, SHORT["moves"], moved)),
     }
     few = ("clock", "log-away", "torn-commit")
-    return short | {name: inject for name, inject in _outages().items() if name in few}
+    return short | {name: fault for name, fault in _outages().items() if name in few}
 
 
-def _outages() -> dict[str, Inject]:
+def _outages() -> dict[str, Fault]:
     return {
-        "log-away": partial(outages.take_log_away, ships=False),
-        "link-away": partial(outages.take_log_away, ships=True),
-        "broker": outages.kill_broker,
-        "disk-full": outages.fill_disk,
-        "torn-commit": outages.tear_commit,
-        "torn-offsets": outages.tear_offsets,
-        "clock": outages.jump_clock,
+        "log-away": Fault(outages.LOG_AWAY, partial(outages.take_log_away, ships=False)),
+        "link-away": Fault(outages.LINK_AWAY, partial(outages.take_log_away, ships=True)),
+        "broker": Fault(outages.BROKER, outages.kill_broker),
+        "disk-full": Fault(outages.DISK_FULL, outages.fill_disk),
+        "torn-commit": Fault(outages.TORN_COMMIT, outages.tear_commit),
+        "torn-offsets": Fault(outages.TORN_OFFSETS, outages.tear_offsets),
+        "clock": Fault(outages.CLOCK, outages.jump_clock),
     }
 
 
-def inject(name: str, faults: Mapping[str, Inject], folder: Path) -> Outcome:
+def inject(name: str, faults: Mapping[str, Fault], folder: Path) -> Outcome:
     """What came of a fault; one that cannot be injected on this machine says why."""
     try:
-        return faults[name](folder / name)
+        return faults[name].inject(folder / name)
     except outages.CannotInject as error:
-        return Skipped(kind=name, why=str(error)).to_outcome()
+        return skip(faults[name].kind, str(error))

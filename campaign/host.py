@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from campaign.hosting import run_host
 from campaign.numbered import PIPELINE
 from campaign.strike import Orders, Striker, Target, find_jvm, find_worker
-from thalweg.errors import ThalwegError
 from thalweg.model import Network
 from thalweg.scenarios.fog_cloud import fog_cloud
 from thalweg.spark.deployment import Deployment
@@ -25,9 +25,6 @@ from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
 from thalweg.spark.site.site import SiteSpec
 from thalweg.spark.site.sites import Sites
-
-REFUSED = 3
-"""The exit code of a run that ended with a reason."""
 
 
 def network_of(fogs: int) -> Network:
@@ -76,32 +73,27 @@ class StruckRuntime(SparkRuntime):
         return taken
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until told to stop; 3 where the run ends with a reason."""
+def serve(arguments: Sequence[str] | None = None) -> None:
+    """Run until told to stop; raises what ends the run."""
     parser = argparse.ArgumentParser(prog="python -m campaign.host")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--orders", type=Path, required=True)
     parser.add_argument("--fogs", type=int, default=1)
     parser.add_argument("--link", default=None)
     asked = parser.parse_args(arguments)
-    try:
-        run = Deployment(
-            PIPELINE,
-            network_of(asked.fogs),
-            folder=asked.folder,
-            open_sites=strike_at_steps(asked.orders),
-            adapt=None,
-            trigger="100 ms",
-            interval="1 s",
-            link=asked.link,
-            heap_mb=512,
-        ).start()
-        run.await_termination()
-    except ThalwegError as error:
-        print(f"refused: {error}", file=sys.stderr)
-        return REFUSED
-    return 0
+    run = Deployment(
+        PIPELINE,
+        network_of(asked.fogs),
+        folder=asked.folder,
+        open_sites=strike_at_steps(asked.orders),
+        adapt=None,
+        trigger="100 ms",
+        interval="1 s",
+        link=asked.link,
+        heap_mb=512,
+    ).start()
+    run.await_termination()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_host(serve))

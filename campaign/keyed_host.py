@@ -1,4 +1,4 @@
-"""Runs a keyed operator on two sites in a process of its own: `python -m campaign.keyed_host`.
+"""Runs a keyed operator on three sites in a process of its own: `python -m campaign.keyed_host`.
 
 It goes where `wanted.txt` in its folder says, and writes `status.json` there. A hook at every step
 of a move carries out what is ordered.
@@ -14,16 +14,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from campaign.hosting import run_host
 from campaign.strike import Orders, Striker, Target
 from campaign.tally import OPERATOR
-from thalweg.errors import ThalwegError
 from thalweg.spark.keyed.keeper import KeyedKeeper
 from thalweg.spark.keyed.mover import read_journal
 from thalweg.spark.keyed.spec import KeyedSpec
 from thalweg.spark.site.site import SiteSpec
 from thalweg.spark.site.sites import Sites
 
-REFUSED = 3
 SITES = ("broker-a", "broker-b", "broker-c")
 _TURN_S = 0.2
 
@@ -66,27 +65,18 @@ def _tell(folder: Path, keeper: KeyedKeeper) -> None:
     draft.replace(folder / "status.json")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until killed; 3 where it ends with a reason."""
+def serve(arguments: Sequence[str] | None = None) -> None:
+    """Run until killed; raises what ends it."""
     parser = argparse.ArgumentParser(prog="python -m campaign.keyed_host")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--orders", type=Path, required=True)
-    parser.add_argument("--sites", type=int, default=2)
     asked = parser.parse_args(arguments)
-    names = SITES[: asked.sites]
-    try:
-        with Sites() as sites:
-            specs = [
-                SiteSpec(name=n, folder=asked.folder / "sites" / n, heap_mb=512) for n in names
-            ]
-            sites.start(specs)
-            with suppress(KeyboardInterrupt):
-                keep(asked.folder, Orders(asked.orders), sites)
-    except ThalwegError as error:
-        print(f"refused: {error}", file=sys.stderr)
-        return REFUSED
-    return 0
+    with Sites() as sites:
+        specs = [SiteSpec(name=n, folder=asked.folder / "sites" / n, heap_mb=512) for n in SITES]
+        sites.start(specs)
+        with suppress(KeyboardInterrupt):
+            keep(asked.folder, Orders(asked.orders), sites)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_host(serve))

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from campaign.keyed_host import REFUSED, SITES, spec_in
+from campaign.hosting import Host, longest_pause_s, wait_until
+from campaign.keyed_host import SITES, spec_in
 from campaign.outcome import Diary, Ending, Outcome
 from campaign.strike import Moment, Order, Orders, Target, number_orders
 from campaign.tally import expect_tally, make_keyed
-from campaign.trial import PATIENCE_S, ROOT, TrialStuck, wait_until
 from thalweg.history import Publication, Verdict, check_history
 from thalweg.spark.keyed.move import (
     Abandon,
@@ -58,7 +53,7 @@ def list_orders(target: Target) -> list[Order]:
         moments = ("before", "done", "after")
     steps = (*STEPS, *AFTERTHOUGHTS, FIRST)
     if target == "successor":
-        # A first start has none, and one that is given up or passed over is not waited for.
+        # A first start has none.
         steps = (*STEPS, *AFTERTHOUGHTS)
     return number_orders((step, moment, target) for step in steps for moment in moments)
 
@@ -92,13 +87,7 @@ def crash_moves(kind: str, orders: Iterable[Order], folder: Path) -> Outcome:
                 trial.hit_first(order, diary)
                 verdicts[name] = trial.finish()
                 events += trial.count
-    return Outcome(
-        kind=kind,
-        injections=tuple(diary.injections),
-        verdicts=verdicts,
-        events=events,
-        seconds=time.monotonic() - began_s,
-    )
+    return diary.close(kind, verdicts, events, began_s)
 
 
 class KeyedTrial:
@@ -110,8 +99,8 @@ class KeyedTrial:
         self.orders = Orders(folder / "orders")
         self.log = Log(self.spec.log)
         self.count = 0
-        self._starts = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        words = [str(folder), "--orders", str(self.orders.folder)]
+        self.host = Host("campaign.keyed_host", words, folder)
         self._ending = threading.Event()
         self._feed = threading.Thread(target=self._send, name="feed", daemon=True)
 
@@ -123,12 +112,12 @@ class KeyedTrial:
     def __exit__(self, *_: object) -> None:
         self._ending.set()
         self._feed.join()
-        self._kill()
+        self.host.kill()
 
     def begin(self) -> None:
         """Start the operator on the first site, and wait for its first rows."""
         self._want(SITES[0])
-        self._start()
+        self.host.start()
         self._await_site(SITES[0])
         self._await_rows()
 
@@ -136,11 +125,11 @@ class KeyedTrial:
         """Strike when the operator is started for the first time."""
         self.orders.leave(order)
         self._want(SITES[0])
-        self._start()
+        self.host.start()
         self._await_struck(order)
         ending = self._await_there(order, SITES[0])
         self._await_rows()
-        diary.write(str(order), ending, self._longest_pause(self.orders.struck()[order.number]))
+        diary.write(str(order), ending, self._longest_pause_s(self.orders.struck()[order.number]))
 
     def hit(self, order: Order, diary: Diary) -> None:
         """Move the operator with the order left, and see that it gets there all the same."""
@@ -149,21 +138,21 @@ class KeyedTrial:
             wanted = self._prepare_afterthought(AFTERTHOUGHTS[order.step], wanted, order.number)
             self.orders.leave(order)
             self._want(wanted)
-            self._start()
+            self.host.start()
         else:
             self.orders.leave(order)
             self._want(wanted)
         self._await_struck(order)
         ending = self._await_there(order, wanted)
         self._await_rows()
-        diary.write(str(order), ending, self._longest_pause(self.orders.struck()[order.number]))
+        diary.write(str(order), ending, self._longest_pause_s(self.orders.struck()[order.number]))
 
     def finish(self) -> Verdict:
         """End the feed, wait for the last row, and judge."""
         self._ending.set()
         self._feed.join()
         self._await_rows()
-        self._kill()
+        self.host.kill()
         return self.judge()
 
     def judge(self) -> Verdict:
@@ -185,7 +174,7 @@ class KeyedTrial:
         self.orders.leave(first)
         self._want(wanted)
         self._await_struck(first)
-        wait_until(lambda: not self._is_there, "the mover is dead")
+        self.host.await_end()
         return self._elsewhere()
 
     def _elsewhere(self) -> str:
@@ -208,19 +197,18 @@ class KeyedTrial:
         """Wait until the operator is there; a mover that was killed is started again."""
         ending: Ending = "healed"
         if order.target == "coordinator":
-            wait_until(lambda: not self._is_there, "the mover is dead")
-            self._start()
+            self.host.await_end()
+            self.host.start()
             ending = "resumed"
         self._await_site(site)
         return ending
 
     def _await_site(self, site: str) -> None:
         def there() -> bool:
-            self._require_there()
+            self.host.require_there()
             with suppress(FileNotFoundError, ValueError):
                 told: dict[str, Any] = json.loads((self.folder / "status.json").read_bytes())
-                pid = self._process.pid if self._process else None
-                return told["site"] == site and told["pid"] == pid
+                return bool(told["site"] == site and told["pid"] == self.host.pid)
             return False
 
         wait_until(there, f"the operator is at {site}", tell=self._tell)
@@ -229,15 +217,14 @@ class KeyedTrial:
         wanted = self.count
 
         def came() -> bool:
-            self._require_there()
+            self.host.require_there()
             return sum(s.rows for s in self.log.segments(self.spec.output)) >= max(wanted, 1)
 
         wait_until(came, f"{wanted} rows have come out", tell=self._tell)
 
-    def _longest_pause(self, since_s: float) -> float:
+    def _longest_pause_s(self, since_s: float) -> float:
         segments = self.log.segments(self.spec.output)
-        times = sorted(segment.folder.stat().st_mtime for segment in segments)
-        return max((b - a for a, b in pairwise(times) if b >= since_s), default=0.0)
+        return longest_pause_s([s.folder.stat().st_mtime for s in segments], since_s)
 
     def _send(self) -> None:
         writer = LogWriter(self.spec.log, self.spec.input, "gate", 0, durable=False)
@@ -247,38 +234,5 @@ class KeyedTrial:
             self.count += _EVENTS
             batch += 1
 
-    # The process
-
-    @property
-    def _is_there(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def _start(self) -> None:
-        self._starts += 1
-        self._errors = self.folder / f"errors-{self._starts}.txt"
-        command = [sys.executable, "-m", "campaign.keyed_host", str(self.folder)]
-        command += ["--orders", str(self.orders.folder), "--sites", str(len(SITES))]
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(  # nosec B603  # a module of the campaign
-                command,
-                stderr=errors,
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path},
-            )
-
-    def _kill(self) -> None:
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
-            self._process.wait(PATIENCE_S)
-
-    def _require_there(self) -> None:
-        if not self._is_there:
-            raise TrialStuck(f"the mover has ended: {self._tell()}")
-
     def _tell(self) -> str:
-        errors = self._errors.read_text(encoding="utf-8", errors="replace")[-2000:]
-        code = self._process.poll() if self._process else None
-        refused = "refused" if code == REFUSED else f"exit code {code}"
-        return f"sent {self.count}, {refused}, {read_journal(self.spec.journal)}\n{errors}"
+        return f"sent {self.count}, {read_journal(self.spec.journal)}\n{self.host.told}"

@@ -13,8 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from campaign.hosting import ROOT, TrialStuck, wait_until
 from campaign.outcome import Diary, Ending, Outcome
-from campaign.trial import ROOT, Trial, TrialStuck, wait_until
+from campaign.trial import Trial
 from thalweg.errors import ThalwegError
 from thalweg.spark.query.checkpoint import last_finished
 
@@ -24,40 +25,39 @@ DISK_FULL, BROKER = "disk full", "Kafka broker killed"
 TORN_COMMIT, TORN_OFFSETS = "last commit of a checkpoint torn", "offsets of a checkpoint torn"
 _JUMPS_S = (3600.0, 0.0, -3600.0, 0.0)
 _DISK_MB = 512
+_SETTLE_S = 5.0
+_CLOCK_SLACK_S = 30.0
+_MOST_OF_IT = 0.8
+"""Of an outage, for which output must have stopped: the first of it may go to a batch under way."""
+_FULL_BLOCKS = 4
 
 
 class CannotInject(ThalwegError):
     """This machine lacks what a fault needs."""
 
 
-def judge(kind: str, trial: Trial, diary: Diary, began_s: float) -> Outcome:
-    """Finish a trial, and say what came of it."""
-    verdicts = trial.finish()
-    return Outcome(
-        kind=kind,
-        injections=tuple(diary.injections),
-        verdicts=verdicts,
-        events=trial.feed.count,
-        seconds=time.monotonic() - began_s,
-    )
+def recover(trial: Trial, diary: Diary, what: str, since_s: float, least_s: float = 0.0) -> None:
+    """See that a deployment goes on; one that refused is started by the same command.
 
-
-def recover(trial: Trial, diary: Diary, what: str, since_s: float) -> None:
-    """See that a deployment goes on; one that refused is started by the same command."""
+    Raises:
+        TrialStuck: where it ended without a reason, or output never stopped for as long as it must
+            have: then there was no fault.
+    """
     ending: Ending = "healed"
     reason = ""
-    deadline = time.monotonic() + 5.0
-    while trial.is_there and time.monotonic() < deadline:
+    deadline = time.monotonic() + _SETTLE_S
+    while trial.host.is_there and time.monotonic() < deadline:
         time.sleep(0.1)
-    if not trial.is_there:
-        if trial.refusal is None:
+    if not trial.host.is_there:
+        if trial.host.refusal is None:
             raise TrialStuck(f"{what}: ended without a reason\n{trial.tell()}")
-        ending, reason = "refused", trial.refusal
-        trial.start()
-        trial.await_running()
+        ending, reason = "refused", trial.host.refusal
+        trial.resume()
     trial.await_rows()
-    pauses = [pause for at, pause in trial.pauses() if at >= since_s]
-    diary.write(what, ending, max(pauses, default=0.0), reason)
+    pause_s = trial.longest_pause_s(since_s)
+    if pause_s < least_s:
+        raise TrialStuck(f"{what}: output stopped for {pause_s:.1f} s only: it was no fault")
+    diary.write(what, ending, pause_s, reason)
 
 
 # The clock
@@ -69,12 +69,23 @@ def jump_clock(folder: Path, jumps_s: tuple[float, ...] = _JUMPS_S) -> Outcome:
     folder.mkdir(parents=True)
     clock = ShiftedClock(folder)
     with Trial(folder / "trial", environment=clock.environment) as trial:
+        trial.begin()
         for shift_s in jumps_s:
             since_s = time.time()
             clock.set(shift_s)
-            time.sleep(2.0)
+            _await_shift(trial, shift_s)
             recover(trial, diary, f"clock at {shift_s:+g} s", since_s)
-        return judge(CLOCK, trial, diary, began_s)
+        return diary.close(CLOCK, trial.finish(), trial.feed.count, began_s)
+
+
+def _await_shift(trial: Trial, shift_s: float) -> None:
+    """Wait until the deployment itself goes by that clock."""
+
+    def goes() -> bool:
+        ahead_s = float(trial.folder.read_status().get("heartbeat_s", 0.0)) - time.time()
+        return abs(ahead_s - shift_s) < _CLOCK_SLACK_S
+
+    wait_until(goes, f"the clock of the deployment is at {shift_s:+g} s", tell=trial.tell)
 
 
 class ShiftedClock:
@@ -106,6 +117,7 @@ def take_log_away(folder: Path, *, ships: bool, outage_s: float = OUTAGE_S) -> O
     began_s, diary = time.monotonic(), Diary()
     log = folder / "run" / "log"
     with Trial(folder, link=f"directory://{log}" if ships else None) as trial:
+        trial.begin()
         for left in ("nothing", "an empty folder"):
             since_s = time.time()
             away = folder / "away"
@@ -116,14 +128,17 @@ def take_log_away(folder: Path, *, ships: bool, outage_s: float = OUTAGE_S) -> O
             # Whatever was written there meanwhile is hidden by the disk that is back.
             shutil.rmtree(log, ignore_errors=True)
             away.rename(log)
-            recover(trial, diary, f"away for {outage_s:g} s, leaving {left}", since_s)
-        return judge(LINK_AWAY if ships else LOG_AWAY, trial, diary, began_s)
+            what = f"away for {outage_s:g} s, leaving {left}"
+            recover(trial, diary, what, since_s, _MOST_OF_IT * outage_s)
+        kind = LINK_AWAY if ships else LOG_AWAY
+        return diary.close(kind, trial.finish(), trial.feed.count, began_s)
 
 
 def fill_disk(folder: Path, outage_s: float = OUTAGE_S) -> Outcome:
     """Fill the disk of a deployment, and free it again."""
     began_s, diary = time.monotonic(), Diary()
     with small_disk(folder, _DISK_MB) as disk, Trial(disk / "trial") as trial:
+        trial.begin()
         for round_ in range(2):
             since_s = time.time()
             ballast = disk / "ballast"
@@ -132,9 +147,12 @@ def fill_disk(folder: Path, outage_s: float = OUTAGE_S) -> Outcome:
                 # What is freed meanwhile is filled, too.
                 _fill(ballast)
                 time.sleep(0.05)
+            if os.statvfs(disk).f_bavail > _FULL_BLOCKS:
+                raise TrialStuck("the disk could not be filled")
             ballast.unlink()
-            recover(trial, diary, f"full for {outage_s:g} s, time {round_ + 1}", since_s)
-        return judge(DISK_FULL, trial, diary, began_s)
+            what = f"full for {outage_s:g} s, time {round_ + 1}"
+            recover(trial, diary, what, since_s, _MOST_OF_IT * outage_s)
+        return diary.close(DISK_FULL, trial.finish(), trial.feed.count, began_s)
 
 
 def _fill(ballast: Path) -> None:
@@ -181,13 +199,15 @@ def kill_broker(folder: Path, outage_s: float = OUTAGE_S) -> Outcome:
         running_broker(folder) as broker,
         Trial(folder / "trial", link=broker.address("campaign")) as trial,
     ):
+        trial.begin()
         for round_ in range(2):
             since_s = time.time()
             broker.kill()
             time.sleep(outage_s)
             broker.start()
-            recover(trial, diary, f"away for {outage_s:g} s, time {round_ + 1}", since_s)
-        return judge(BROKER, trial, diary, began_s)
+            what = f"away for {outage_s:g} s, time {round_ + 1}"
+            recover(trial, diary, what, since_s, _MOST_OF_IT * outage_s)
+        return diary.close(BROKER, trial.finish(), trial.feed.count, began_s)
 
 
 @contextmanager
@@ -226,40 +246,45 @@ def tear_commit(folder: Path) -> Outcome:
     """Cut off the last commit of every checkpoint while nothing runs, as a power cut may."""
     began_s, diary = time.monotonic(), Diary()
     with Trial(folder) as trial:
+        trial.begin()
         since_s = time.time()
         trial.kill()
         for checkpoint in _running_checkpoints(trial):
             (checkpoint / "commits" / str(last_finished(checkpoint))).write_bytes(b"")
-        trial.start()
-        trial.await_running()
-        recover(trial, diary, "the last commit of every checkpoint is empty", since_s)
-        return judge(TORN_COMMIT, trial, diary, began_s)
+        trial.resume()
+        causes = [decision.get("cause") for decision in trial.folder.read_decisions()]
+        if "repair" not in causes:
+            raise TrialStuck(f"nothing was mended: {causes}")
+        trial.await_rows()
+        what = "the last commit of every checkpoint is empty"
+        diary.write(what, "resumed", trial.longest_pause_s(since_s))
+        return diary.close(TORN_COMMIT, trial.finish(), trial.feed.count, began_s)
 
 
 def tear_offsets(folder: Path) -> Outcome:
     """Damage a checkpoint beyond repair: refused with a reason, and mended as it says."""
     began_s, diary = time.monotonic(), Diary()
     with Trial(folder) as trial:
+        trial.begin()
         since_s = time.time()
         trial.kill()
         for checkpoint in _running_checkpoints(trial):
             if checkpoint.name.startswith("cloud"):
                 (checkpoint / "offsets" / str(last_finished(checkpoint))).write_bytes(b"")
-        trial.start()
-        wait_until(lambda: not trial.is_there, "the deployment refuses", tell=trial.tell)
-        reason = trial.refusal
+        trial.host.start()
+        trial.host.await_end()
+        reason = trial.host.refusal
         if reason is None or "thalweg doctor" not in reason:
             raise TrialStuck(f"a damaged checkpoint was not refused with a remedy: {trial.tell()}")
         command = [sys.executable, "-m", "thalweg", "doctor", str(trial.folder.path)]
         subprocess.run(  # nosec B603  # this Python, a module of ours
             [*command, "--rebuild", "--yes"], check=True, capture_output=True
         )
-        trial.start()
-        trial.await_running()
+        trial.resume()
         trial.await_rows()
-        pauses = [pause for at, pause in trial.pauses() if at >= since_s]
-        diary.write("offsets of the cloud are empty", "refused", max(pauses, default=0.0), reason)
-        return judge(TORN_OFFSETS, trial, diary, began_s)
+        what = "offsets of the cloud are empty"
+        diary.write(what, "refused", trial.longest_pause_s(since_s), reason)
+        return diary.close(TORN_OFFSETS, trial.finish(), trial.feed.count, began_s)
 
 
 def _running_checkpoints(trial: Trial) -> list[Path]:

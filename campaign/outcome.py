@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -36,9 +37,23 @@ class Outcome:
     """Why it could not be injected here."""
 
     @property
+    def problems(self) -> tuple[str, ...]:
+        """What is not as it should be: faults at sinks, refusals without a remedy, no injection."""
+        if self.skipped:
+            return ()
+        told = self.verdicts.items()
+        found = [f"{name}: {v}" for name, v in told if not (v.is_right and v.found)]
+        found += [
+            f"{injection.what}: refused without a remedy: {injection.reason}"
+            for injection in self.injections
+            if injection.ending == "refused" and "Hint: " not in injection.reason
+        ]
+        return tuple(found if self.injections else [*found, "nothing was injected"])
+
+    @property
     def is_right(self) -> bool:
-        """Whether nothing is lost, twice, wrong or late."""
-        return all(verdict.is_right for verdict in self.verdicts.values())
+        """Whether nothing is lost, twice, wrong or late, and every refusal says what to do."""
+        return not self.problems
 
     def count(self, ending: Ending) -> int:
         """How many injections ended so."""
@@ -66,23 +81,15 @@ class Outcome:
             "events": self.events,
             "seconds": round(self.seconds, 1),
             "skipped": self.skipped,
+            "problems": list(self.problems),
             "injections": [asdict(injection) for injection in self.injections],
             "sinks": {name: verdict.to_dict() for name, verdict in self.verdicts.items()},
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
-    """Raised as a value: a fault that cannot be injected on this machine, and why."""
-
-    kind: str
-    why: str
-
-    def to_outcome(self) -> Outcome:
-        """An outcome without any injection."""
-        return Outcome(
-            kind=self.kind, injections=(), verdicts={}, events=0, seconds=0.0, skipped=self.why
-        )
+def skip(kind: str, why: str) -> Outcome:
+    """The outcome of a fault that cannot be injected on this machine."""
+    return Outcome(kind=kind, injections=(), verdicts={}, events=0, seconds=0.0, skipped=why)
 
 
 COLUMNS = (
@@ -148,3 +155,15 @@ class Diary:
     def write(self, what: str, ending: Ending, pause_s: float, reason: str = "") -> None:
         """Remember an injection."""
         self.injections.append(Injection(what=what, ending=ending, pause_s=pause_s, reason=reason))
+
+    def close(
+        self, kind: str, verdicts: Mapping[str, Verdict], events: int, began_s: float
+    ) -> Outcome:
+        """What came of all of them; `began_s` is of the clock that only goes forward."""
+        return Outcome(
+            kind=kind,
+            injections=tuple(self.injections),
+            verdicts=dict(verdicts),
+            events=events,
+            seconds=time.monotonic() - began_s,
+        )

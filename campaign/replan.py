@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from itertools import cycle
 from pathlib import Path
 
+from campaign.hosting import TrialStuck
 from campaign.outcome import Diary, Ending, Outcome
 from campaign.strike import Moment, Order, Target, number_orders
-from campaign.trial import Trial, TrialStuck
+from campaign.trial import Trial
 from thalweg.spark.deployment.hand_over import Drain, ExportState, Fence, Prepare, StartEpoch
 
 STEPS = tuple(kind.__name__ for kind in (Prepare, Drain, ExportState, Fence, StartEpoch))
@@ -28,10 +29,21 @@ KINDS: dict[Target, str] = {
     "cloud": "kill -9 of the cloud's driver at every step of a re-plan",
     "coordinator": "kill -9 of the coordinator at every step of a re-plan",
 }
+LINKED = "kill -9 of all of them while a re-plan goes over a link"
+FIRST = "kill -9 of the coordinator at the first start"
+REPRESENTATIVE: tuple[tuple[str, Moment, Target], ...] = (
+    (Drain.__name__, "done", "driver"),
+    (ExportState.__name__, "done", "coordinator"),
+    (Fence.__name__, "before", "cloud"),
+    (Prepare.__name__, "done", "worker"),
+    (StartEpoch.__name__, "before", "jvm"),
+    (StartEpoch.__name__, "done", "coordinator"),
+)
+"""A few of all, each target and each step among them."""
 
 
 def moments_of(target: Target) -> tuple[Moment, ...]:
-    """When to strike: what is done and not written down matters to who writes alone."""
+    """When to strike: what is written down already matters to who writes alone."""
     return ("before", "done", "after") if target == "coordinator" else ("before", "done")
 
 
@@ -40,32 +52,46 @@ def list_orders(target: Target) -> list[Order]:
     return number_orders((step, m, target) for step in STEPS for m in moments_of(target))
 
 
-REPRESENTATIVE: tuple[tuple[str, Moment, Target], ...] = (
-    (Drain.__name__, "done", "driver"),
-    (ExportState.__name__, "done", "coordinator"),
-    (Fence.__name__, "before", "cloud"),
-    (Prepare.__name__, "done", "worker"),
-    (StartEpoch.__name__, "before", "driver"),
-    (StartEpoch.__name__, "done", "coordinator"),
-)
-"""A few of all, each target and each step among them."""
+def list_linked_orders() -> list[Order]:
+    """The steps in which a link has a part, and everybody who has one."""
+    targets: tuple[Target, ...] = ("driver", "cloud", "coordinator")
+    steps = (Drain.__name__, ExportState.__name__, Fence.__name__, StartEpoch.__name__)
+    return number_orders((s, m, t) for t in targets for s in steps for m in ("before", "done"))
 
 
-def crash_replan(kind: str, orders: Iterable[Order], folder: Path, *, fogs: int = 1) -> Outcome:
+def crash_replan(
+    kind: str, orders: Iterable[Order], folder: Path, *, fogs: int = 1, ships: bool = False
+) -> Outcome:
     """Strike a deployment at these moments, one move of its cuts for each."""
     began_s = time.monotonic()
     diary, cuts = Diary(), cycle(CUTS)
-    with Trial(folder, fogs=fogs) as trial:
+    link = f"directory://{folder / 'run' / 'log'}" if ships else None
+    with Trial(folder, fogs=fogs, link=link) as trial:
+        trial.begin()
         for order in orders:
             _hit(trial, order, cuts, diary)
         verdicts = trial.finish()
-    return Outcome(
-        kind=kind,
-        injections=tuple(diary.injections),
-        verdicts=verdicts,
-        events=trial.feed.count,
-        seconds=time.monotonic() - began_s,
-    )
+    return diary.close(kind, verdicts, trial.feed.count, began_s)
+
+
+def crash_first_start(folder: Path) -> Outcome:
+    """Strike the coordinator when a deployment is started for the first time."""
+    began_s, diary, verdicts, events = time.monotonic(), Diary(), {}, 0
+    for order in number_orders((StartEpoch.__name__, m, "coordinator") for m in _MOMENTS):
+        with Trial(folder / order.moment) as trial:
+            trial.strike(order)
+            trial.host.start()
+            trial.host.await_end()
+            since_s = trial.orders.struck()[order.number]
+            trial.begin()
+            diary.write(str(order), "resumed", trial.longest_pause_s(since_s))
+            found = trial.finish()
+            verdicts |= {f"{name}, {order.moment}": verdict for name, verdict in found.items()}
+            events += trial.feed.count
+    return diary.close(FIRST, verdicts, events, began_s)
+
+
+_MOMENTS: tuple[Moment, ...] = ("before", "done", "after")
 
 
 def _hit(trial: Trial, order: Order, cuts: Iterator[tuple[str, ...]], diary: Diary) -> None:
@@ -75,29 +101,28 @@ def _hit(trial: Trial, order: Order, cuts: Iterator[tuple[str, ...]], diary: Dia
         # Only an epoch with open windows hands any over.
         _move(trial, next(c for c in cuts if set(c) & WINDOWED))
         trial.await_rows()
-    began_s = time.time()
-    trial.strike(order)
     wanted = next(cut for cut in cuts if set(cut) != set(trial.cuts[fog]))
-    answer = trial.ask_move(wanted)
-    struck = trial.orders.struck().get(order.number)
-    if struck is None:
+    trial.strike(order)
+    answered = trial.ask_move(wanted)
+    since_s = trial.orders.struck().get(order.number)
+    if since_s is None:
         trial.orders.withdraw()
-        raise TrialStuck(f"{order}: the step did not come; {answer}\n{trial.tell()}")
+        raise TrialStuck(f"{order}: the step did not come\n{trial.tell()}")
     ending: Ending = "healed"
-    if answer is None:
-        if trial.refusal is not None:
-            raise TrialStuck(f"{order}: {trial.refusal}")
-        trial.start()
-        trial.await_running()
+    if not answered:
+        if trial.host.refusal is not None:
+            raise TrialStuck(f"{order}: {trial.host.refusal}")
+        trial.resume()
         ending = "resumed"
         if set(trial.cuts[fog]) != set(wanted):
             # It was killed before the hand-over began: whoever asked got no answer.
             _move(trial, wanted)
+    trial.await_cut(wanted)
     trial.await_rows()
-    pauses = [pause for at, pause in trial.pauses() if at >= min(struck, began_s)]
-    diary.write(str(order), ending, max(pauses, default=0.0))
+    diary.write(str(order), ending, trial.longest_pause_s(since_s))
 
 
 def _move(trial: Trial, cut: tuple[str, ...]) -> None:
-    if trial.ask_move(cut) is None:
-        raise TrialStuck(f"the deployment has ended: {trial.refusal or trial.tell()}")
+    if not trial.ask_move(cut):
+        raise TrialStuck(f"the deployment has ended: {trial.host.told}")
+    trial.await_cut(cut)

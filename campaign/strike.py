@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from campaign.hosting import TrialStuck
+
 Moment = Literal["before", "done", "after"]
 """Before a step is taken; when it is done and not written down; when it is written down."""
 Target = Literal["driver", "jvm", "worker", "cloud", "coordinator", "successor"]
@@ -76,20 +78,28 @@ class Orders:
         self._order.unlink()
         return order
 
-    def write_struck(self, order: Order, pid: int) -> None:
-        """Write down that an order was carried out, and when, before it is."""
-        line = json.dumps({"number": order.number, "at_s": time.time(), "pid": pid})
+    def write_struck(self, order: Order, fault: str = "") -> None:
+        """Write down that an order was carried out, and when; or why it could not be."""
+        line = json.dumps({"number": order.number, "at_s": time.time(), "fault": fault})
         with self._struck.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
             file.flush()
             os.fsync(file.fileno())
 
     def struck(self) -> dict[int, float]:
-        """When each order was carried out, by its number."""
+        """When each order was carried out, by its number.
+
+        Raises:
+            TrialStuck: where one could not be: nothing was killed, so nothing was tried.
+        """
         if not self._struck.exists():
             return {}
         lines = self._struck.read_text(encoding="utf-8").splitlines()
-        return {told["number"]: told["at_s"] for told in map(json.loads, lines)}
+        told = [json.loads(line) for line in lines]
+        for each in told:
+            if each["fault"]:
+                raise TrialStuck(f"order {each['number']} was not carried out: {each['fault']}")
+        return {each["number"]: each["at_s"] for each in told}
 
 
 class Striker:
@@ -123,11 +133,20 @@ class Striker:
         order = self._orders.take(step, moment)
         if order is None:
             return
-        pid = os.getpid() if order.target == "coordinator" else self._await(order.target, site)
-        self._orders.write_struck(order, pid or -1)
-        if pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        if order.target == "coordinator":
+            # Nobody could write it down afterwards.
+            self._orders.write_struck(order)
+            os.kill(os.getpid(), signal.SIGKILL)
+        pid = self._await(order.target, site)
+        if pid is None:
+            self._orders.write_struck(order, f"there is no {order.target} of {site}")
+            return
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            self._orders.write_struck(order, f"process {pid} was gone")
+        else:
+            self._orders.write_struck(order)
 
     def _await(self, target: Target, site: str) -> int | None:
         """A worker is only there while Spark needs it."""

@@ -185,6 +185,18 @@ def test_what_is_not_due_yet_is_not_lost():
     assert check_history(wanted, history).lost == 1
 
 
+def test_what_came_before_it_was_due_may_be_more_than_is_expected():
+    """Of a live run, others know more by now; what is due has to fit all the same."""
+    wanted = expected_rows([[0], [5]])
+    more = expected_rows([[0], [5], [7]]).rows
+    at_ms = round((NOON + timedelta(seconds=5)).timestamp() * 1000)
+    history = [Publication(rows=more)]
+    assert check_history(wanted, history, upto_ms=at_ms).is_right
+    assert check_history(wanted, history).unknown == 1
+    twice = [*history, Publication(rows=more.slice(1, 1))]
+    assert check_history(wanted, twice, upto_ms=at_ms).duplicated == 1
+
+
 def test_unknown_rows_are_told_and_equal_ones_may_repeat():
     wanted = Expectation(rows=pa.table({"a": [1, 1, 2]}), key=("a",))
     right = [Publication(rows=pa.table({"a": [2, 1]})), Publication(rows=pa.table({"a": [1]}))]

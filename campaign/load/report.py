@@ -14,6 +14,9 @@ from campaign.load.rig import Sample
 from thalweg.spark.deployment.one_place import Compared
 
 MEMORY_TARGET = 5.0
+# The interval of a slope is wide where lag goes up and down with every batch; a growth shows anyway.
+_LAG_TARGET = 10.0
+_RATE_SHARE = 0.95
 # Files that take turns: until they are as many as may be there are more of them every hour.
 _GROWS_BY_DESIGN = ("files: monitor", "files: timeline", "files: decisions")
 NOTES = (
@@ -101,11 +104,21 @@ def _tell_soak(found: Findings) -> Iterator[Row]:
         measure="soak: rate that came in",
         value=born,
         unit="rides/s",
+        target=_RATE_SHARE * first.asked_per_s,
+        at_least=True,
         note=f"asked {first.asked_per_s:,.0f}, for {last.at_s - first.at_s:,.0f} s",
     )
     yield from _tell_slope("soak: lag slope", "rows/s", at_s, [float(s.lag.rows) for s in samples])
     lags = [sample.lag.seconds or 0.0 for sample in samples]
     yield from _tell_slope("soak: lag slope in event time", "s/s", at_s, lags)
+    growth = judge_growth(at_s, [{"lag": lag} for lag in lags])["lag"]
+    yield Row(
+        measure="soak: lag growth",
+        value=100.0 * growth.share,
+        unit="%",
+        target=_LAG_TARGET,
+        note=f"median {growth.first:.1f} → {growth.last:.1f} s of event time",
+    )
     yield Row(measure="soak: lag, median", value=median(lags), unit="s")
     yield Row(measure="soak: lag, most", value=max(lags), unit="s")
     for name, growth in judge_growth(at_s, [sample.memory_bytes for sample in samples]).items():
@@ -182,6 +195,8 @@ def _tell_overload(found: Findings) -> Iterator[Row]:
         measure="overload: rate that came in",
         value=born,
         unit="rides/s",
+        target=_RATE_SHARE * flood.asked_per_s,
+        at_least=True,
         note=f"asked {flood.asked_per_s:,.0f}, for {found.schedule.overload_s:g} s",
     )
     grown = last.lag.rows - found.soak[-1].lag.rows
@@ -204,6 +219,7 @@ def _tell_result(found: Findings) -> Iterator[Row]:
     note = f"{compared.born:,} rides in, {compared.rows:,} rows out, against one place"
     yield Row(measure="result: rows lost", value=compared.missing, target=0, note=note)
     yield Row(measure="result: rows duplicated", value=compared.extra, target=0)
+    yield Row(measure="result: rows too late", value=compared.late, target=0)
     yield Row(measure="result: rows out", value=compared.rows, target=1, at_least=True)
     for sort, names in found.left_over.items():
         note = ", ".join(names[:5])

@@ -49,6 +49,7 @@ from campaign.load.phases import (
 from campaign.load.report import Findings, detail_findings, tell_findings
 from campaign.load.rig import Dial, Sample
 from thalweg.errors import ThalwegError
+from thalweg.history import Verdict
 from thalweg.spark.deployment.one_place import Compared
 from thalweg.spark.java import find_java
 from thalweg.spark.log.writer import LogWriter
@@ -474,6 +475,11 @@ def sample(at_s, phase="soak", *, lag_rows=100, memory=100 * MIB, threads=10, fi
     )
 
 
+def compared(*, missing=0, extra=0):
+    verdict = Verdict(expected=90, found=90 - missing + extra, lost=missing, duplicated=extra)
+    return Compared(born=1000, verdicts={"board": verdict})
+
+
 def findings(*, missing=0, extra=0, left_over=(), recovered_s=40.0, **series):
     soaked = [sample(t, **{name: of(t) for name, of in series.items()}) for t in EVERY_5_S]
     return Findings(
@@ -488,7 +494,7 @@ def findings(*, missing=0, extra=0, left_over=(), recovered_s=40.0, **series):
             calm_lag_s=4.0,
             recovered_after_s=recovered_s,
         ),
-        compared=Compared(born=1000, rows=90, missing=missing, extra=extra),
+        compared=compared(missing=missing, extra=extra),
         left_over={"threads": list(left_over)},
     )
 
@@ -552,8 +558,7 @@ class FakeRig(Queue):
 def test_campaign_writes_its_report_and_tells_what_was_missed(form, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "Rig", FakeRig)
     monkeypatch.setattr(command, "await_last_row", lambda _run, patience_s: None)
-    compared = Compared(born=9, rows=5, missing=0, extra=0)
-    monkeypatch.setattr(command, "compare_with_one_place", lambda _run: compared)
+    monkeypatch.setattr(command, "compare_with_one_place", lambda _run: compared())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     out = tmp_path / "results" / "load.json"
     # The file that the run left behind is its one fault.

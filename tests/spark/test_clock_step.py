@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
+
+from thalweg.spark.query.intake import write_rows
 from thalweg.spark.query.running import Repair, RunningQuery
 from thalweg.spark.query.spec import QuerySpec
 from thalweg.spark.site.process import WallClock
@@ -34,6 +38,21 @@ def test_only_a_step_back_counts_and_each_once() -> None:
     assert round(clock.went_back_s(), 3) == 3600.5
     hands.pass_by(0.5)
     assert clock.went_back_s() == 0.0
+
+
+def test_files_are_never_older_than_the_one_before(tmp_path: Path) -> None:
+    """Spark takes no file that is a week older than the newest that it has seen."""
+    table, year_s = pa.table({"n": [1]}), 365 * 86_400
+    write_rows(table, tmp_path / "0.parquet")
+    # The clock was a year ahead then.
+    ahead_s = (tmp_path / "0.parquet").stat().st_mtime + year_s
+    os.utime(tmp_path / "0.parquet", (ahead_s, ahead_s))
+    for number in (1, 2):
+        write_rows(table, tmp_path / f"{number}.parquet")
+    times = [(tmp_path / f"{n}.parquet").stat().st_mtime for n in range(3)]
+    assert times == sorted(times)
+    write_rows(table, tmp_path / "rides.parquet")
+    assert (tmp_path / "rides.parquet").stat().st_mtime < ahead_s - year_s / 2
 
 
 class PlayedQuery:

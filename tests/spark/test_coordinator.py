@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from thalweg.spark.deployment.coordinator import Coordinator
+from thalweg.spark.deployment.hand_over import Drain
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.query.checkpoint import Stand
+from thalweg.spark.site.channel import NO_QUERY, SiteError
 
 FOGS = ("fog-0", "fog-1")
 WISHES = st.lists(
@@ -59,6 +61,9 @@ class PlayedSite:
         self.world.count()
         if query == "cloud@0":
             return Stand()
+        if self.running is None or self.running.name != query:
+            # As a site does with what it has ended before.
+            raise SiteError(self.name, "drain", f"{NO_QUERY} {query}; known: ")
         stand = self.checkpoints[query]
         self.running = None
         self.world.count()
@@ -160,6 +165,30 @@ def test_a_first_start_that_was_not_written_down_is_done_again_whatever_is_wante
         assert coordinator.state.cuts == {"fog-0": ("a", "b")}
         world.sites["fog-0"].work(2)
     assert [offset for _, _, offset in world.rows["fog-0"]] == [0, 1, 2, 3, 4]
+
+
+def test_a_drain_that_was_done_and_not_written_down_can_be_done_again(tmp_path):
+    """A full disk stops the journal, not the site: it has forgotten the query by then."""
+    world = World()
+    spec = DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=FOGS)
+
+    def fill(step):
+        if isinstance(step, Drain) and fill.times:
+            fill.times -= 1
+            raise OSError(28, "No space left on device")
+
+    fill.times = 2
+    with Coordinator(spec, world.sites, world, openings={}, on_done=fill) as coordinator:
+        coordinator.go_to({"fog-0": ("a",)})
+        world.sites["fog-0"].work(3)
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space"):
+                coordinator.go_to({"fog-0": ()})
+        coordinator.go_to({"fog-0": ()})
+        assert coordinator.state.cuts["fog-0"] == ()
+        world.sites["fog-0"].work(2)
+    offsets = [offset for _, _, offset in world.rows["fog-0"]]
+    assert sorted(offsets) == list(range(5))
 
 
 def test_bad_deployments_are_told_all_at_once(tmp_path):

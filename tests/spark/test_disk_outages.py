@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from thalweg.errors import Defect, InvalidInput
+from thalweg.spark.deployment.control import ROLLBACK, STOP, Request, leave, take, take_one
 from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.hand_over import StartEpoch
 from thalweg.spark.deployment.journal import Journal
@@ -129,6 +130,19 @@ def test_a_site_that_refuses_for_its_disk_is_asked_again(tmp_path: Path) -> None
     assert stage.runtime.restarted == 2
 
 
+@pytest.mark.parametrize("error", [LogError("gone"), OSError(errno.ENOSPC, "full")])
+def test_a_site_whose_restart_the_disk_stops_is_started_later(
+    tmp_path: Path, error: Exception
+) -> None:
+    stage = Stage(tmp_path)
+    stage.runtime.raises.append(error)
+    stage.runtime.events.append(died())
+    looks = iter([None, AWAY, None, None])
+    stage.disk.find_outage = lambda: next(looks)  # type: ignore[method-assign]
+    stage.loop.turn(0.0)
+    assert stage.runtime.restarted == 2
+
+
 def test_a_refusal_that_is_not_the_disks_ends_the_run(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.runtime.raises.append(InvalidInput([Defect(path="cut", value="x", rule="y")]))
@@ -137,7 +151,10 @@ def test_a_refusal_that_is_not_the_disks_ends_the_run(tmp_path: Path) -> None:
         stage.loop.turn(0.0)
 
 
-@pytest.mark.parametrize("error", [LogError("gone"), OSError(errno.ENOSPC, "full")])
+REFUSAL = InvalidInput([Defect(path="log", value="x", rule="the folder of a log")])
+
+
+@pytest.mark.parametrize("error", [LogError("gone"), OSError(errno.ENOSPC, "full"), REFUSAL])
 def test_a_hand_over_that_the_disk_stops_goes_on_when_it_is_back(
     tmp_path: Path, error: Exception
 ) -> None:
@@ -157,6 +174,26 @@ def test_a_run_that_waits_can_be_ended(tmp_path: Path) -> None:
     stage.runtime.events.append(died())
     with pytest.raises(DeploymentFailed, match=AWAY):
         stage.loop.turn(0.0)
+
+
+def test_a_stop_that_was_asked_for_elsewhere_ends_the_wait(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.disk.looks_away = 10**6
+    leave(stage.folder, Request(kind=STOP))
+    with pytest.raises(DeploymentFailed, match=AWAY):
+        stage.loop._wait_out(0.0)
+
+
+def test_requests_are_taken_one_at_a_time(tmp_path: Path) -> None:
+    """One that cannot be answered does not take the others with it."""
+    folder = RunFolder(tmp_path)
+    for kind in (STOP, ROLLBACK):
+        leave(folder, Request(kind=kind))
+    first = take_one(folder)
+    assert first is not None
+    assert first.kind == STOP
+    assert [request.kind for request in take(folder)] == [ROLLBACK]
+    assert take_one(folder) is None
 
 
 def test_what_is_away_or_full_is_named(tmp_path: Path) -> None:

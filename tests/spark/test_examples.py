@@ -352,7 +352,7 @@ def send_in_turn(example: Example, folder: Path, fogs: Sequence[str]) -> None:
     pipeline = example.pipeline
     step = pipeline.step(example.source)
     for fog, rows in split_by_key(rows_of(pipeline), step.key, list(fogs)).items():
-        gateway = Gateway.of(folder / "log", step, fog, durable=False)
+        gateway = Gateway.of(folder / "log", step, fog, durable=False, founds=True)
         half = rows.num_rows // 2
         for part in (rows[:half], rows[half:]):
             gateway.send(part)

@@ -1,5 +1,6 @@
 """A log that was there and is not: nothing is begun anew in its place."""
 
+import errno
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from thalweg.spark.feed.gateway import Gateway
 from thalweg.spark.log import Log
 from thalweg.spark.log.disk import LogError
 from thalweg.spark.log.founding import found_log, is_log, require_log
+from thalweg.spark.log.plan import Reading
 from thalweg.spark.log.writer import LogWriter
 from thalweg.spark.query.queries import check_query
 
@@ -64,6 +66,48 @@ def test_nothing_is_written_where_a_log_was(tmp_path: Path, left: str) -> None:
     (tmp_path / "away").rename(root)
     assert writer.publish(1, ROWS).batch == 1
     assert Log(root).read("sources/rides").num_rows == 4
+
+
+@pytest.mark.parametrize("left", ["nothing", "a folder"])
+def test_a_reader_does_not_take_a_log_that_is_away_for_one_that_is_read(
+    tmp_path: Path, left: str
+) -> None:
+    """Else it would believe that time may go on, and its rows would be too late later."""
+    root = tmp_path / "log"
+    writer = open_writer(root, founds=True)
+    for batch in range(3):
+        writer.publish(batch, ROWS)
+    reading = Reading(log=Log(root), stream="sources/rides")
+    read = reading.next_offset({}, rows=2)
+    assert read == {"fog-1": {"0": 0}}
+    root.rename(tmp_path / "away")
+    if left == "a folder":
+        root.mkdir()
+    for start in (read, {}):
+        with pytest.raises(LogError, match="there is no log"):
+            reading.next_offset(start)
+    if left == "a folder":
+        root.rmdir()
+    (tmp_path / "away").rename(root)
+    assert reading.next_offset(read) == {"fog-1": {"0": 2}}
+
+
+def test_an_epoch_that_was_read_and_is_gone_is_told(tmp_path: Path) -> None:
+    open_writer(tmp_path, founds=True).publish(0, ROWS)
+    reading = Reading(log=Log(tmp_path), stream="sources/rides")
+    with pytest.raises(LogError, match="epoch 4 of fog-9 in sources/rides was there, and is gone"):
+        reading.next_offset({"fog-9": {"4": 17}})
+
+
+def test_a_disk_that_does_not_answer_is_an_error_for_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_path: Path, *_: object, **__: object) -> bool:
+        raise OSError(errno.EIO, "Input/output error", str(tmp_path))
+
+    monkeypatch.setattr(Path, "is_file", fail)
+    with pytest.raises(LogError, match="cannot read the log"):
+        is_log(tmp_path)
 
 
 @pytest.mark.parametrize("link", [None, "kafka://127.0.0.1:9092/rides"])

@@ -29,13 +29,21 @@ from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.spark.deployment.control import ROLLBACK, Request, leave
 from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
 from thalweg.spark.deployment.hand_over import Drain, Fence, Prepare, SiteState, StartEpoch
-from thalweg.spark.deployment.health import Finding, Health, examine, glance, rebuild, repair
+from thalweg.spark.deployment.health import (
+    Finding,
+    Health,
+    examine,
+    glance,
+    rebuild,
+    refusal,
+    repair,
+)
 from thalweg.spark.deployment.health.backlog import Backlog, LinkFacts, judge_backlog
 from thalweg.spark.deployment.health.checkpoint_facts import read_checkpoint
 from thalweg.spark.deployment.health.damage import Damage, find_damage, next_batch
 from thalweg.spark.deployment.health.disk import DiskFacts, judge_disk
 from thalweg.spark.deployment.health.machine import MachineFacts, judge_machine
-from thalweg.spark.deployment.health.refusal import look_over
+from thalweg.spark.deployment.health.refusal import look_over, look_over_queries
 from thalweg.spark.deployment.health.run_facts import JournalFacts, RunFacts, judge_run
 from thalweg.spark.deployment.journal import Journal, JournalBroken
 from thalweg.spark.deployment.restarts import DeploymentFailed
@@ -43,6 +51,7 @@ from thalweg.spark.deployment.runtime import SparkRuntime
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
 from thalweg.spark.log.disk import LogError
+from thalweg.spark.query.checkpoint import hold_checkpoint
 from thalweg.spark.query.spec import QuerySpec
 
 pytest.importorskip("pyspark")
@@ -621,6 +630,42 @@ def test_a_run_without_its_checkpoints_never_begins_from_zero(tmp_path: Path) ->
         "checkpoints/cloud@0",
         f"checkpoints/{FOG}@0",
     }
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty file"])
+def test_a_run_without_its_journal_never_begins_from_zero(tmp_path: Path, left: str) -> None:
+    folder = make_run(tmp_path / "run")
+    (folder / "journal.jsonl").unlink()
+    if left == "an empty file":
+        (folder / "journal.jsonl").touch()
+    with pytest.raises(DeploymentFailed, match=r"journal.jsonl is gone or empty.*thalweg doctor"):
+        look_over(spec_of(folder))
+    (problem,) = problems(folder)
+    assert problem.where == "journal.jsonl"
+    assert "--rebuild" in problem.remedy
+    rebuild(folder)
+    assert look_over(spec_of(folder)) == ()
+    # Its epochs go on counting all the same.
+    state = Journal(folder / "journal.jsonl").state((FOG,))
+    assert state.sites[FOG].epoch >= 0
+
+
+def test_a_query_that_runs_is_looked_at_twice_and_not_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files change while they are read: what is wrong only once is not wrong."""
+    folder = make_run(tmp_path / "run")
+    query = spec_of(folder).query(FOG, 0)
+    tear(query.checkpoint / "commits" / "4")
+    with hold_checkpoint(query.checkpoint):
+        assert look_over_queries(folder, [query]) == ()
+        assert (query.checkpoint / "commits" / "4").exists()
+        offsets = query.checkpoint / "offsets" / "3"
+        whole = offsets.read_bytes()
+        empty(offsets)
+        monkeypatch.setattr(refusal.time, "sleep", lambda _s: offsets.write_bytes(whole))
+        assert look_over_queries(folder, [query]) == ()
+    assert len(look_over_queries(folder, [query])) == 1
 
 
 def test_a_log_whose_disk_is_away_is_waited_for_and_nothing_is_set_aside(tmp_path: Path) -> None:

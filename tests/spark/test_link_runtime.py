@@ -22,10 +22,12 @@ from thalweg.errors import InvalidInput
 from thalweg.scenarios import fog_cloud
 from thalweg.spark.deployment.check import RunWishes, prepare
 from thalweg.spark.deployment.coordinator import Coordinator
+from thalweg.spark.deployment.logs import open_logs
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.deployment.tally import Tally
 from thalweg.spark.feed.gateway import Gateway
 from thalweg.spark.link import LinkError, open_link
+from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.reader import Log, LogWriter
 from thalweg.spark.query.checkpoint import Stand
 from thalweg.spark.query.spec import QuerySpec
@@ -41,7 +43,9 @@ STREAM = "edges/clean+rank"
 
 def shipping(folder: Path, **values: Any) -> DeploymentSpec:
     spec = DeploymentSpec(pipeline="a:b", folder=folder, fogs=(FOG,), durable=False)
-    return replace(spec, **({"link": f"directory://{spec.log}"} | values))
+    spec = replace(spec, **({"link": f"directory://{spec.log}"} | values))
+    open_logs(spec)
+    return spec
 
 
 def publish(query: QuerySpec, batch: int) -> None:
@@ -128,6 +132,7 @@ def test_a_link_that_ended_is_begun_anew_and_sends_everything(tmp_path: Path) ->
         assert numbers_in(spec.log) == [0]
         # A new disk in the cloud: what the sender knows to be there is not.
         shutil.rmtree(spec.log)
+        found_log(spec.log)
         publish(query, 1)
         error = wait_for(lambda: links.error_of(query), 30.0)
         assert "batch 0 before it did not" in error

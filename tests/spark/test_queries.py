@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from spark.connect_server import connect_server
 from thalweg.errors import InvalidInput, ThalwegError
+from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.plan import Reading
 from thalweg.spark.log.reader import Log, LogError
 from thalweg.spark.log.writer import LogWriter
@@ -155,6 +156,7 @@ def test_every_cut_of_the_examples_sends_to_inboxes_of_their_clouds(tmp_path: Pa
 
 def test_what_cannot_run_is_told_before_anything_starts(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
+    found_log(tmp_path / "log")
     unknown = spec_of(tmp_path, "fog-1", ("clean", "deer"))
     assert 'did you mean "dear"?' in refused(check_query, unknown)["cut"]
     assert list(refused(check_query, spec_of(tmp_path, "fog-1", ("dear",)))) == ["cut"]

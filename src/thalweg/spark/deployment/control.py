@@ -72,14 +72,18 @@ def withdraw(folder: RunFolder, request: Request) -> bool:
 
 def take(folder: RunFolder) -> list[Request]:
     """The requests that were left, oldest first, each given once; other files are none."""
-    found = []
+    return list(iter(lambda: take_one(folder), None))
+
+
+def take_one(folder: RunFolder) -> Request | None:
+    """The oldest request that was left, given once; None where there is none."""
     for file in sorted(_requests_in(folder.control), key=_age):
         with suppress(FileNotFoundError):
             request = _read(file)
             file.unlink()
             if request is not None:
-                found.append(request)
-    return found
+                return request
+    return None
 
 
 def list_requests(folder: RunFolder) -> list[tuple[str, float]]:

@@ -32,6 +32,7 @@ from thalweg.spark.log import Log
 from thalweg.spark.pipeline.windows import Opening
 from thalweg.spark.query.carry import CarryOrder
 from thalweg.spark.query.spec import QuerySpec
+from thalweg.spark.site.channel import NO_QUERY, SiteError
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment.spec import DeploymentSpec
@@ -213,7 +214,7 @@ class Coordinator:
         elif isinstance(step, Prepare):
             reached = {"gates": self._prepare(step, state)}
         elif isinstance(step, Drain):
-            stand = site.drain(self.spec.query(step.site, step.epoch).name)
+            stand = self._drain(step, state)
             reached = {
                 # An epoch that finished nothing ends where it began.
                 "offsets": dict(stand.offsets) or (state.start and dict(state.start)),
@@ -233,6 +234,17 @@ class Coordinator:
         elif isinstance(step, Fence):
             self._fence(step)
         return reached
+
+    def _drain(self, step: Drain, state: SiteState) -> Stand:
+        """End an epoch; one that was ended before, and not written down, goes on and ends again."""
+        site, query = self._sites[step.site], self.spec.query(step.site, step.epoch, state)
+        try:
+            return site.drain(query.name)
+        except SiteError as error:
+            if NO_QUERY not in error.reason:
+                raise
+        site.start(query)
+        return site.drain(query.name)
 
     def _fence(self, step: Fence) -> None:
         """End an epoch in the cloud's log, once all of it is there, and in the site's own."""

@@ -302,6 +302,7 @@ class Deployment:
             self._tell(told)
             return
         # What ended the run may also keep its end from being written down.
+        self._tell(loop.status(state, now_s, error))
         with suppress(OSError, ThalwegError):
             self.report = loop.report(state, now_s, error)
             if self._watcher is not None:

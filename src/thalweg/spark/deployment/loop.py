@@ -26,7 +26,9 @@ from thalweg.spark.deployment.control import (
     Request,
     answer,
     forget_answers,
+    list_requests,
     take,
+    take_one,
 )
 from thalweg.spark.deployment.decisions import AdapterState, Verdict, expected_of, figures_of
 from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
@@ -147,7 +149,7 @@ class DeploymentLoop:
         self._outlast(now_s, lambda: self._look(now_s))
 
     def _turn(self, now_s: float, timeout_s: float) -> None:
-        for request in take(self._parts.folder):
+        while (request := take_one(self._parts.folder)) is not None:
             self._obey(request, now_s)
         event = self._parts.runtime.next_event(timeout_s)
         while event is not None:
@@ -221,7 +223,8 @@ class DeploymentLoop:
             except SiteError as error:
                 # A hand-over goes on where it was, once the site is there again.
                 self._mend(error.site, str(error), now_s)
-            except (LogError, OSError):
+            except (InvalidInput, LogError, OSError):
+                # A site refuses what it is told where its log has gone.
                 if not self._wait_out(now_s):
                     raise
 
@@ -327,8 +330,7 @@ class DeploymentLoop:
                 return
             except SiteError as error:
                 cause, query = str(error), None
-            except InvalidInput as error:
-                # A site refuses what it is told where its log has gone since.
+            except (InvalidInput, LogError, OSError) as error:
                 if not self._wait_out(now_s):
                     raise
                 cause = str(error)
@@ -353,7 +355,8 @@ class DeploymentLoop:
         begin_s = self._parts.clock()
         self._tell_outage(now_s, "the run waits for its disk", outage)
         while outage is not None:
-            if self._parts.is_stopping():
+            asked = [kind for kind, _ in list_requests(self._parts.folder)]
+            if self._parts.is_stopping() or STOP in asked:
                 raise DeploymentFailed(f"it was ended while it waited: {outage}")
             passed_s = self._parts.clock() - begin_s
             self._note = f"waits for {passed_s:.0f} s: {outage}"
@@ -396,7 +399,8 @@ class DeploymentLoop:
         with self._glancing:
             if not self._changing:
                 return
-            self._count(now_s)
+            with suppress(LogError, OSError):
+                self._count(now_s)
             adapter, rates = self._parts.adapter, self._parts.tally.rates()
             if adapter is not None and rates is not None:
                 with suppress(ThalwegError):

@@ -30,10 +30,13 @@ from thalweg.spark.site.config import site_config
 if TYPE_CHECKING:
     from thalweg.spark.deployment.handle import Deployment
     from thalweg.spark.pipeline import Pipeline
+    from thalweg.spark.pipeline.kinds import Step
 
 _PATIENCE_S = 120.0
 _LOOK_S = 0.2
 _HEAP_MB = 768
+# Sums of floating-point numbers in another order differ in the last digits.
+_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +55,13 @@ class Compared:
 
     @property
     def missing(self) -> int:
-        """Rows that should have come and did not."""
-        return sum(verdict.lost for verdict in self.verdicts.values())
+        """Rows that should have come and did not; one with a wrong value did not."""
+        return sum(v.lost + v.wrong for v in self.verdicts.values())
 
     @property
     def extra(self) -> int:
-        """Rows that came twice, or should not have come at all."""
-        return sum(v.duplicated + v.unknown for v in self.verdicts.values())
+        """Rows that came twice, or should not have come as they did."""
+        return sum(v.duplicated + v.unknown + v.wrong for v in self.verdicts.values())
 
     @property
     def late(self) -> int:
@@ -153,9 +156,8 @@ def _compare(pipeline: Pipeline, log: Log, logs: Sequence[Log]) -> Compared:
         if due is None and not ended:
             rule = "a run that has ended, or sinks whose rows have a time"
             raise InvalidInput([Defect(path=f"sinks.{name}", value="no time", rule=rule)])
-        expectation = Expectation(
-            rows=wanted[name], key=tuple(wanted[name].column_names) or ("row",), due=due
-        )
+        key = _key_columns(pipeline.step(name), wanted[name])
+        expectation = Expectation(rows=wanted[name], key=key, due=due, tolerance=_TOLERANCE)
         verdicts[name] = check_history(
             expectation, read_publications(log, name), upto_ms=None if ended else upto_ms
         )
@@ -191,6 +193,36 @@ def _born(logs: Iterable[Log], source: str) -> list[pa.Table]:
     if not found:
         raise ThalwegError(f"no row of {source} has come in yet")
     return found
+
+
+def _key_columns(sink: Step, rows: pa.Table) -> tuple[str, ...]:
+    """What tells one row of a sink from another, so that a value that is wrong is told as such.
+
+    The window and what it was grouped by, where the sink has them; or all columns that have no
+    floating-point numbers; or all.
+    """
+    kinds = dict(zip(rows.column_names, rows.schema.types, strict=True))
+    exact = tuple(name for name, kind in kinds.items() if not pa.types.is_floating(kind))
+    for key in (("window", *_grouping(sink)), exact):
+        if key and set(key) <= set(kinds) and _tells_apart(rows.select(list(key))):
+            return key
+    return tuple(kinds) or ("row",)
+
+
+def _grouping(step: Step) -> tuple[str, ...]:
+    """The columns by which the last stateful operator before a sink grouped its rows."""
+    while step.inputs:
+        (step, *_) = step.inputs
+        if step.by:
+            return step.by
+        if step.is_stateful:
+            return ()
+    return ()
+
+
+def _tells_apart(keys: pa.Table) -> bool:
+    seen = {repr(row) for row in keys.to_pylist()}
+    return len(seen) == int(keys.num_rows)
 
 
 def _due_column(pipeline: Pipeline, sink: str, rows: pa.Table) -> str | None:

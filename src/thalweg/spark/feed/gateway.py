@@ -54,14 +54,24 @@ class Gateway:
         self._rows = LogWriter(
             root, source_stream(source), site, 0, time=time, durable=durable, founds=founds
         )
-        self._clock = LogWriter(root, SOURCE_CLOCK, site, 0, time="time", durable=durable)
+        self._clock = LogWriter(
+            root, SOURCE_CLOCK, site, 0, time="time", durable=durable, founds=founds
+        )
         self._next = last_batch_of(self._rows.place) + 1
         self._marked: datetime | None = None
 
     @classmethod
-    def of(cls, log: Log | Path | str, source: Step, site: str, *, durable: bool = True) -> Gateway:
+    def of(
+        cls,
+        log: Log | Path | str,
+        source: Step,
+        site: str,
+        *,
+        durable: bool = True,
+        founds: bool = False,
+    ) -> Gateway:
         """The gateway of a pipeline's source at a site."""
-        return cls(log, source.name, site, time=source.time, durable=durable)
+        return cls(log, source.name, site, time=source.time, durable=durable, founds=founds)
 
     def send(self, table: pa.Table) -> Segment:
         """Publish these rows as the next batch; they are in the log when this returns.

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from thalweg.errors import ThalwegError
 from thalweg.spark.keyed.log import STATES, KeyedLog, standby_stream
 from thalweg.spark.log.epoch import last_batch_of
+from thalweg.spark.log.founding import while_there
 from thalweg.spark.log.names import EpochPlace
 from thalweg.spark.log.plan import Reading
 from thalweg.spark.log.reader import LogError, Offset, Segment
@@ -127,7 +128,8 @@ class KeyedFeeder:
     def _lay_next(self) -> None:
         begins = not self._found_beginning
         if begins:
-            self._find_beginning()
+            with while_there(self._commits.log.root):
+                self._find_beginning()
             self._found_beginning = True
         if self._laid == self._next:
             if not self._place.segment(self._laid).is_dir():

@@ -86,11 +86,11 @@ class KeyedKeeper:
             if not self._sites[site].alive:
                 self._restart(site, cause)
                 mended = True
-        for run in runs:
-            if self._mover.has_failed(run):
-                self._budget.spend(run.site, time.monotonic(), cause)
-                mended = True
         try:
+            for run in runs:
+                if self._mover.has_failed(run):
+                    self._budget.spend(run.site, time.monotonic(), cause)
+                    mended = True
             self._mover.resume()
         except SiteError as error:
             # It died meanwhile, or does not take the query: counted, so this has an end.

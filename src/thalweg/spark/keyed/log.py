@@ -25,6 +25,7 @@ from thalweg.spark.keyed.state import KeyedState
 from thalweg.spark.log.disk import Disk
 from thalweg.spark.log.epoch import last_batch_of
 from thalweg.spark.log.fingerprint import HASH_KIND, hash_rows
+from thalweg.spark.log.founding import while_there
 from thalweg.spark.log.names import EpochPlace
 from thalweg.spark.log.reader import Log, LogError, Offset, Segment
 from thalweg.spark.log.segment import describe_columns, read_batches, read_segment, write_part
@@ -222,6 +223,10 @@ class Ledger:
             StateDiffers: where a commit does not lead to the state that it says.
             LogError: where the log cannot be read.
         """
+        with while_there(self._commits.log.root):
+            self._follow(upto_epoch)
+
+    def _follow(self, upto_epoch: int) -> None:
         if self.epoch < 0:
             self._begin_at_snapshot(upto_epoch)
         for place in self._commits.places(upto_epoch):

@@ -174,7 +174,8 @@ class KeyedMover:
         defects.require(to in self._sites, "to", to, "a site that was started", hint)
         defects.raise_if_any()
         taken: list[Step] = []
-        if self._unsure is not None and self._unsure.site == to:
+        known = (self.state.running, self.state.successor)
+        if self._unsure is not None and self._unsure.site == to and self._unsure in known:
             self._start(self._unsure)
         while (step := next_step(self.state, to, self._ended())) is not None:
             self._on_step(step)

@@ -48,7 +48,12 @@ class DirectoryLink:
 
     def _is_outage(self, error: Exception) -> bool:
         """Whether the disk is the reason, and not what was sent."""
-        return isinstance(error.__cause__, OSError) or not is_log(self._root)
+        if isinstance(error.__cause__, OSError):
+            return True
+        try:
+            return not is_log(self._root)
+        except LogError:
+            return True
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002
         """True: what was sent is published."""

@@ -16,6 +16,7 @@ from thalweg.spark.link.envelope import make_envelope, make_mark
 from thalweg.spark.link.link import Link, LinkError
 from thalweg.spark.link.place import Position
 from thalweg.spark.link.worker import LinkWorker
+from thalweg.spark.log.founding import found_log, while_there
 from thalweg.spark.log.names import EDGES, require_count
 from thalweg.spark.log.reader import Log, Segment
 from thalweg.spark.query.clock import SITE_CLOCK
@@ -30,7 +31,7 @@ class LinkSender(LinkWorker):
 
     Of one batch, the rows go before what the clock says about them. What is safe with the link is
     noted beside the log; after a crash the rest is sent again, and the receiver knows it. With
-    `resend` everything is.
+    `resend` everything is. Without `founds`, there has to be a log already.
 
     Raises:
         InvalidInput: where the site has no name.
@@ -46,10 +47,13 @@ class LinkSender(LinkWorker):
         *,
         poll_s: float = 0.05,
         resend: bool = False,
+        founds: bool = True,
     ) -> None:
         defects = Defects()
         require_name(defects, "site", site)
         defects.raise_if_any()
+        if founds:
+            found_log(log_root)
         super().__init__(link, log_root, site)
         self.site = site
         self._log = Log(log_root)
@@ -120,10 +124,11 @@ class LinkSender(LinkWorker):
         anything else, the list of streams too: what it speaks of was published before, and so is
         found.
         """
-        found = self._new_in(SITE_CLOCK)
-        for stream in self._log.streams(EDGES):
-            if stream != SITE_CLOCK:
-                found += self._new_in(stream)
+        with while_there(self._log.root):
+            found = self._new_in(SITE_CLOCK)
+            for stream in self._log.streams(EDGES):
+                if stream != SITE_CLOCK:
+                    found += self._new_in(stream)
         return sorted(found, key=lambda each: _turn_of(each[0]))
 
     def _new_in(self, stream: str) -> list[tuple[Segment, int]]:

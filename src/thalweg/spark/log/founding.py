@@ -8,7 +8,8 @@ whoever goes on with a log needs that mark.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -40,9 +41,14 @@ def found_log(root: Path | str) -> None:
 
 
 def is_log(root: Path | str) -> bool:
-    """Whether there is a log; one of a time when logs had no mark counts, too."""
+    """Whether there is a log; one of a time when logs had no mark counts, too.
+
+    Raises:
+        LogError: where the disk does not say.
+    """
     folder = Path(root)
-    return (folder / _MARK).is_file() or any((folder / kind).is_dir() for kind in _KINDS)
+    with explained("read the log", folder):
+        return (folder / _MARK).is_file() or any((folder / kind).is_dir() for kind in _KINDS)
 
 
 def require_log(root: Path | str) -> None:
@@ -52,3 +58,15 @@ def require_log(root: Path | str) -> None:
             f"there is no log in {root}. Hint: if there was one, its disk is away: bring it back, "
             "and the same command goes on. Nothing is begun anew in its place."
         )
+
+
+@contextmanager
+def while_there(root: Path | str) -> Iterator[None]:
+    """Raise `LogError` unless there was a log all through the block.
+
+    A log that is away looks like one in which there is nothing. To take it for that would be to
+    believe that everything has been read.
+    """
+    require_log(root)
+    yield
+    require_log(root)

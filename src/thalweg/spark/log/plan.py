@@ -11,6 +11,7 @@ from typing import Any
 
 from thalweg.errors import Defects
 from thalweg.model.names import is_name
+from thalweg.spark.log.founding import while_there
 from thalweg.spark.log.names import EpochPlace, number_of
 from thalweg.spark.log.reader import Log, LogError, Offset, Segment, batch_in
 
@@ -40,17 +41,29 @@ class Reading:
         Raises:
             LogError: where the log cannot be read, or batches were taken that a fence excludes.
         """
-        places = [p for p in self.log.places(self.stream, self.site) if p not in self._ended]
-        for place in places:
-            self._require_within_fence(place, batch_in(start, place))
-        taken: list[Segment] = []
-        total = 0
-        for segment in _in_turns(self._queues(places, start, upto)):
-            if rows is not None and total and total + segment.rows > rows:
-                break
-            taken.append(segment)
-            total += segment.rows
+        with while_there(self.log.root):
+            known = self.log.places(self.stream, self.site)
+            places = [place for place in known if place not in self._ended]
+            for place in places:
+                self._require_within_fence(place, batch_in(start, place))
+            taken: list[Segment] = []
+            total = 0
+            for segment in _in_turns(self._queues(places, start, upto)):
+                if rows is not None and total and total + segment.rows > rows:
+                    break
+                taken.append(segment)
+                total += segment.rows
+        self._require_all(start, known)
         return advance(start, taken) if total else start
+
+    def _require_all(self, start: Offset, known: Sequence[EpochPlace]) -> None:
+        """Raise `LogError` where something was read of an epoch that is not there any more."""
+        there = {(place.site, place.epoch) for place in known}
+        for site, epochs in start.items():
+            for epoch, batch in epochs.items():
+                if batch >= 0 and (site, int(epoch)) not in there:
+                    where = f"epoch {epoch} of {site} in {self.stream}"
+                    raise LogError(f"cannot read the log: {where} was there, and is gone")
 
     def between(self, start: Offset, end: Offset) -> list[Segment]:
         """The segments after `start` up to `end`, by site, epoch and batch.

@@ -13,7 +13,9 @@ so that there is no single place where a successor could begin. A file source it
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from uuid import uuid4
@@ -149,7 +151,22 @@ def write_rows(table: pa.Table, target: Path) -> None:
     # Spark does not look at what begins with a dot.
     draft = target.with_name(f".{uuid4().hex}")
     pq.write_table(table, draft, compression="none", use_dictionary=False)
+    _be_younger(draft, target)
     draft.rename(target)
+
+
+def _be_younger(draft: Path, target: Path) -> None:
+    """Let a file be no older than the one before it, whatever was done to the clock.
+
+    Spark takes no file that is a week older than the newest that it has seen.
+    """
+    if not target.stem.isdecimal():
+        return
+    before = target.with_name(f"{int(target.stem) - 1}{target.suffix}")
+    with suppress(FileNotFoundError):
+        least_ns = before.stat().st_mtime_ns
+        if draft.stat().st_mtime_ns < least_ns:
+            os.utime(draft, ns=(least_ns, least_ns))
 
 
 def newest_of(table: pa.Table, time: str | None, before_us: int | None = None) -> int | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from thalweg.spark.log import Log
 from thalweg.spark.log.epoch import list_batches
+from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.names import SOURCES
 from thalweg.spark.log.segment import read_segment
 from thalweg.spark.query.clock import SOURCE_CLOCK
@@ -45,6 +46,7 @@ def rehearse(
     """
     folder = spec.checkpoint.parent
     shutil.rmtree(folder, ignore_errors=True)
+    found_log(spec.log)
     try:
         query = start_query(session, spec, held=True)
         try:

@@ -19,6 +19,8 @@ from thalweg.errors import Defect, InvalidInput, ThalwegError
 from thalweg.spark.session import ONE_THREAD
 
 LOG_NAME = "site.log"
+NO_QUERY = "there is no query"
+"""What a site says of a query that it does not run."""
 _SHOWN_LOG_LINES = 15
 _TAIL_BYTES = 16_384
 _GROUP_END_S = 5.0

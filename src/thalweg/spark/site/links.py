@@ -94,7 +94,8 @@ class LinkEnd:
         try:
             if query.role == "cloud":
                 return LinkReceiver(link, query.log, durable=query.durable, founds=False).start()
-            return LinkSender(link, query.log, query.site, resend=self._resend).start()
+            sender = LinkSender(link, query.log, query.site, resend=self._resend, founds=False)
+            return sender.start()
         except BaseException:
             link.close()
             raise

@@ -32,7 +32,7 @@ from thalweg.spark.query.rehearsal import rehearse
 from thalweg.spark.query.running import RunningQuery
 from thalweg.spark.query.spec import QuerySpec
 from thalweg.spark.session import open_session
-from thalweg.spark.site.channel import LOG_NAME
+from thalweg.spark.site.channel import LOG_NAME, NO_QUERY
 from thalweg.spark.site.config import ServerLease, site_config
 from thalweg.spark.site.links import SiteLinks
 
@@ -219,7 +219,7 @@ class SiteProcess:
         with self._queries_lock:
             running = self._queries.get(name)
         if running is None:
-            raise ThalwegError(f"there is no query {name}; known: {', '.join(self._queries)}")
+            raise ThalwegError(f"{NO_QUERY} {name}; known: {', '.join(self._queries)}")
         with self._queries_lock:
             told_before = name in self._told
             self._told.add(name)

@@ -196,7 +196,7 @@ def _listed_lots(sources: Path) -> dict[str, int]:
     """The last lot that Spark has seen, by the name of the intake; files are not followed."""
     found: dict[str, int] = {}
     for folder in _folders(sources):
-        for file in _number_files(folder):
+        for file in _newest_lists(folder):
             for entry in _entries(file):
                 path = Path(unquote(urlsplit(str(entry.get("path", ""))).path))
                 lot = number_of(path.stem)
@@ -204,6 +204,13 @@ def _listed_lots(sources: Path) -> dict[str, int]:
                     label = path.parent.parent.name
                     found[label] = max(lot, found.get(label, -1))
     return found
+
+
+def _newest_lists(folder: Path) -> list[Path]:
+    """The last list that has all entries up to it, and those after it: nothing else is needed."""
+    files = _number_files(folder)
+    whole = [place for place, file in enumerate(files) if file.suffix == ".compact"]
+    return files[whole[-1] :] if whole else files
 
 
 def _entries(file: Path) -> Iterator[dict[str, Any]]:

@@ -11,13 +11,12 @@ from thalweg.errors import InvalidInput
 from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.hand_over import SiteState
 from thalweg.spark.deployment.health.backlog import Backlog, judge_backlog, read_backlog
-from thalweg.spark.deployment.health.checkpoint_facts import is_held
 from thalweg.spark.deployment.health.damage import Damage
 from thalweg.spark.deployment.health.disk import judge_disk, read_disk
 from thalweg.spark.deployment.health.finding import GOOD, NOTE, PROBLEM, WARNING, Finding, Health
 from thalweg.spark.deployment.health.log_facts import judge_log, read_log
 from thalweg.spark.deployment.health.machine import judge_machine, read_machine
-from thalweg.spark.deployment.health.refusal import examine_stake
+from thalweg.spark.deployment.health.refusal import examine_calmly
 from thalweg.spark.deployment.health.run_facts import RunFacts, judge_run, read_run
 from thalweg.spark.deployment.health.stakes import RunPlaces, Stake, list_stakes
 from thalweg.spark.log.founding import is_log
@@ -87,12 +86,7 @@ def _begin(
 
 
 def _judge_stake(stake: Stake, run: RunFacts) -> Iterator[Finding]:
-    damages = examine_stake(stake)
-    if damages and is_held(stake.checkpoint):
-        # A query that runs changes what is looked at: what is still so later counts.
-        time.sleep(_SECOND_LOOK_S)
-        again = examine_stake(stake)
-        damages = tuple(damage for damage in again if damage in damages)
+    damages = examine_calmly(stake)
     yield from judge_damages(stake.name, damages, run.folder, run.journal.sites)
 
 

@@ -14,7 +14,13 @@ from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.health.aside import mend
 from thalweg.spark.deployment.health.checkpoint_facts import is_held, read_checkpoint
 from thalweg.spark.deployment.health.damage import Damage, find_damage
-from thalweg.spark.deployment.health.stakes import RunPlaces, Stake, list_stakes
+from thalweg.spark.deployment.health.stakes import (
+    RunPlaces,
+    Stake,
+    has_fog_checkpoints,
+    journaled,
+    list_stakes,
+)
 from thalweg.spark.deployment.journal import Journal
 from thalweg.spark.deployment.restarts import DeploymentFailed
 from thalweg.spark.deployment.spec import DeploymentSpec
@@ -23,6 +29,7 @@ from thalweg.spark.query.spec import QuerySpec
 
 _PATIENCE_S = 20.0
 _LOOK_S = 0.2
+_SECOND_LOOK_S = 0.5
 
 
 def look_over(spec: DeploymentSpec) -> tuple[str, ...]:
@@ -46,6 +53,11 @@ def look_over(spec: DeploymentSpec) -> tuple[str, ...]:
     if any(site.epoch >= 0 for site in state.sites.values()):
         for root in places.logs.values():
             require_log(root)
+    elif not journaled(spec.journal) and has_fog_checkpoints(folder, spec.fogs):
+        raise DeploymentFailed(
+            f"{spec.journal} is gone or empty, though sites of this run have worked: what ran "
+            f"cannot be known. Hint: restore it from a copy; `thalweg doctor {folder}` says more."
+        )
     stakes = list_stakes(places, state.sites)
     _await_release(stakes)
     return _mend_or_refuse(folder, stakes)
@@ -74,8 +86,19 @@ def examine_stake(stake: Stake) -> tuple[Damage, ...]:
     return find_damage(read_checkpoint(stake.checkpoint, stake.published, stake.carried))
 
 
+def examine_calmly(stake: Stake) -> tuple[Damage, ...]:
+    """The same of an epoch that may run: what is looked at changes, so what is so twice counts."""
+    damages = examine_stake(stake)
+    if damages and is_held(stake.checkpoint):
+        time.sleep(_SECOND_LOOK_S)
+        again = examine_stake(stake)
+        damages = tuple(damage for damage in again if damage in damages)
+    return damages
+
+
 def _mend_or_refuse(folder: Path, stakes: Sequence[Stake]) -> tuple[str, ...]:
-    damages = [damage for stake in stakes for damage in examine_stake(stake)]
+    found = [(stake, examine_calmly(stake)) for stake in stakes]
+    damages = [damage for _, of_stake in found for damage in of_stake]
     fatal = [damage for damage in damages if damage.is_fatal]
     if fatal:
         shown = "; ".join(str(damage) for damage in fatal[:3])
@@ -84,7 +107,9 @@ def _mend_or_refuse(folder: Path, stakes: Sequence[Stake]) -> tuple[str, ...]:
             f"a checkpoint is damaged, and to go on from it would lose rows or count them twice: "
             f"{shown}{more}. Hint: `thalweg doctor {folder}` says what can be done."
         )
-    return mend(folder, damages)
+    # What a query has that still runs is its own.
+    free = [d for stake, found_of in found for d in found_of if not is_held(stake.checkpoint)]
+    return mend(folder, free)
 
 
 def _await_release(stakes: Sequence[Stake]) -> None:

@@ -16,6 +16,7 @@ from thalweg.spark.deployment.control import list_requests
 from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.hand_over import DeploymentState, SiteState
 from thalweg.spark.deployment.health.finding import GOOD, NOTE, PROBLEM, WARNING, Finding
+from thalweg.spark.deployment.health.stakes import has_fog_checkpoints
 from thalweg.spark.deployment.journal import Journal, JournalBroken
 from thalweg.spark.deployment.status import describe_cuts
 
@@ -36,7 +37,6 @@ class JournalFacts:
     sites: Mapping[str, SiteState] = field(default_factory=dict)
     fault: str = ""
     torn: bool = False
-    is_there: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +82,14 @@ def read_run(folder: RunFolder, fogs: tuple[str, ...], now_s: float) -> RunFacts
 def read_journal(file: Path, fogs: tuple[str, ...]) -> JournalFacts:
     """What is true after all of a journal's steps, or why that cannot be known."""
     try:
-        content = file.read_bytes()
-    except FileNotFoundError:
-        return JournalFacts(sites=DeploymentState.of(fogs).sites, is_there=False)
+        content = file.read_bytes() if file.exists() else b""
     except OSError as error:
         return JournalFacts(fault=f"it cannot be read: {error.strerror or error}")
-    torn = bool(content) and not content.endswith(b"\n")
+    if not content:
+        lost = has_fog_checkpoints(file.parent, fogs)
+        fault = "it is gone or empty, though sites of this run have worked" if lost else ""
+        return JournalFacts(sites=DeploymentState.of(fogs).sites, fault=fault)
+    torn = not content.endswith(b"\n")
     try:
         return JournalFacts(sites=Journal(file).state(fogs).sites, torn=torn)
     except JournalBroken as error:

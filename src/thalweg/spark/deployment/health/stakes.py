@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +62,17 @@ class RunPlaces:
     def checkpoint(self, site: str, epoch: int) -> Path:
         """The checkpoint of an epoch."""
         return self.folder / "checkpoints" / f"{site}@{epoch}"
+
+
+def has_fog_checkpoints(folder: Path, fogs: Collection[str]) -> bool:
+    """Whether a fog has ever worked; a step is written down before it does."""
+    names = (name.rpartition("@") for name in names_in(folder / "checkpoints"))
+    return any(site in fogs and epoch.isdecimal() for site, _, epoch in names)
+
+
+def journaled(journal: Path) -> bool:
+    """Whether anything was ever written down."""
+    return journal.exists() and journal.stat().st_size > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
