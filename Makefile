@@ -42,8 +42,8 @@ bench: $(STAMP) ## answer every benchmark's question; results also go to results
 	done
 
 campaign: $(STAMP) ## every fault on Spark sites that run, then the control plane under 2,000 seeds
-	@$(BIN)/python -m campaign
-	@$(BIN)/python -m campaign.control --seeds 500
+	@$(BIN)/python -m campaign; faults=$$?; \
+	  $(BIN)/python -m campaign.control --seeds 500 && exit $$faults
 
 soak: $(STAMP) ## load the demo's deployment: its maximum, half an hour at 80 % of it, an overload
 	@$(BIN)/python -m campaign.load

@@ -21,11 +21,7 @@ FEW, ALL = few_faults(), all_faults()
 def require_right(outcome: Outcome) -> None:
     if outcome.skipped:
         pytest.skip(outcome.skipped)
-    assert outcome.is_right, {name: str(v) for name, v in outcome.verdicts.items()}
-    assert outcome.injections
-    assert all(verdict.found for verdict in outcome.verdicts.values())
-    for injection in outcome.injections:
-        assert injection.ending != "refused" or "Hint: " in injection.reason
+    assert outcome.problems == ()
 
 
 @pytest.mark.parametrize("name", FEW)

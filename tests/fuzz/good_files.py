@@ -19,6 +19,7 @@ from thalweg.model import Application, Network
 from thalweg.scenarios import fog_cloud, taxi_demand
 from thalweg.spark.deployment.folder import HistoryEntry, RunFolder, RunManifest
 from thalweg.spark.deployment.timeline import Timeline
+from thalweg.spark.log.founding import found_log
 
 CHANGES = {
     "thalweg": 1,
@@ -111,6 +112,7 @@ def write_run(folder: Path, app: Application | None = None, net: Network | None 
     app, net = app or taxi_demand(), net or fog_cloud(2)
     run_folder = RunFolder(folder)
     folder.mkdir(parents=True)
+    found_log(folder / "log")
     fogs = ("fog-0", "fog-1")
     run_folder.write_manifest(
         RunManifest(pipeline="taxi", graph="0", network=net.name, fogs=fogs, cloud="cloud")

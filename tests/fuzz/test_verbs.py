@@ -49,7 +49,12 @@ LINES: dict[str, list[str]] = {
     ],
     "schedule": [f"!schedule {_APP} {_NET} --workload days.csv --strategy nonsense"],
     "verify": ["!verify taxi-fares run", "!verify taxi-fare run --format json"],
-    "doctor": ["doctor run", "doctor run --deep --format json", "doctor run --repair"],
+    "doctor": [
+        "doctor run",
+        "doctor run --deep --format json",
+        "doctor run --repair",
+        "doctor run --rebuild --yes",
+    ],
     "explain": [f"explain {_PLAN}", f"explain {_PLAN} parse", "explain run"],
     "diff": [f"diff {_PLAN} {_PLAN}", f"diff {_PLAN} {_PLAN} --format json"],
     "strategies": ["strategies", "strategies --format json"],

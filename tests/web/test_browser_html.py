@@ -44,12 +44,27 @@ def spoil_run(folder: Path) -> None:
         (folder / name).write_text("\n".join(lines) + "\n")
 
 
+def spoil_city(folder: Path) -> None:
+    """HTML in every text of what a page shows of a city, other than the kinds of things."""
+    file = folder / "city.json"
+    told = json.loads(file.read_text())
+    for name in ("title", "name", "application", "note"):
+        if isinstance(told.get(name), str):
+            told[name] = f"{told[name]} {EVIL}"
+    brokers = told["brokers"]["names"]
+    told["brokers"]["names"] = [f"{name} {EVIL}" for name in brokers]
+    file.write_text(json.dumps(told))
+    for table in folder.rglob("*.parquet"):
+        rows = pq.read_table(table)
+        pq.write_table(rows.append_column("said", pa.array([EVIL] * rows.num_rows)), table)
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     """A run, a city and results, with HTML in them."""
     folder = tmp_path_factory.mktemp("html")
     spoil_run(write_run(folder / "run"))
-    write_city(folder / "city")
+    spoil_city(write_city(folder / "city"))
     (folder / "results").mkdir()
     table = pa.table({EVIL: [EVIL, "plain"], "value": [1.5, 2.5]})
     pq.write_table(table, folder / "results" / "rows.parquet")
@@ -74,9 +89,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     ],
 )
 def test_every_view_shows_html_as_text(served, open_page, shoot, subject, view):
-    page = open_page(f"{served.address}&subject={subject}&view={view}")
+    page = open_page("about:blank")
     ran: list[str] = []
     page.on("dialog", lambda dialog: (ran.append(dialog.message), dialog.dismiss()))
+    page.goto(f"{served.address}&subject={subject}&view={view}")
     page.wait_for_selector(f'#panel[data-view="{view}"]')
     page.wait_for_timeout(1_000)
     # What is shown beside the panel on demand, too.
