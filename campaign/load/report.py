@@ -14,7 +14,7 @@ from campaign.load.rig import Sample
 from thalweg.spark.deployment.one_place import Compared
 
 MEMORY_TARGET = 5.0
-# The interval of a slope is wide where lag goes up and down with every batch; a growth shows anyway.
+# The interval of a slope is wide where lag goes up and down with batches; a growth shows anyway.
 _LAG_TARGET = 10.0
 _RATE_SHARE = 0.95
 # Files that take turns: until they are as many as may be there are more of them every hour.

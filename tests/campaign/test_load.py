@@ -447,13 +447,13 @@ class FakeRun:
 # The report
 
 
-def sample(at_s, phase="soak", *, lag_rows=100, memory=100 * MIB, threads=10, files=50):
+def sample(at_s, phase="soak", *, lag_rows=100, memory=100 * MIB, threads=10, files=50, per_s=800):
     return Sample(
         at_s=at_s,
         phase=phase,
         asked_per_s=800.0,
         lag=Lag(
-            born_rows=int(800 * at_s),
+            born_rows=int(per_s * at_s),
             fog_rows=int(lag_rows),
             cloud_rows=0,
             seconds=3.0 + lag_rows / 800,
@@ -480,7 +480,7 @@ def compared(*, missing=0, extra=0):
     return Compared(born=1000, verdicts={"board": verdict})
 
 
-def findings(*, missing=0, extra=0, left_over=(), recovered_s=40.0, **series):
+def findings(*, missing=0, extra=0, left_over=(), recovered_s=40.0, flood_per_s=2000, **series):
     soaked = [sample(t, **{name: of(t) for name, of in series.items()}) for t in EVERY_5_S]
     return Findings(
         schedule=QUICK,
@@ -489,7 +489,10 @@ def findings(*, missing=0, extra=0, left_over=(), recovered_s=40.0, **series):
         heaps=({"fog-0 jvm": 1000}, {"fog-0 jvm": 1010}),
         overload=Overload(
             asked_per_s=2000.0,
-            samples=tuple(sample(2000.0 + t, "overload", lag_rows=900 * t) for t in range(1, 9)),
+            samples=tuple(
+                sample(2000.0 + t, "overload", lag_rows=900 * t, per_s=flood_per_s)
+                for t in range(1, 9)
+            ),
             relief=(sample(2100.0, "relief"),),
             calm_lag_s=4.0,
             recovered_after_s=recovered_s,
@@ -520,6 +523,8 @@ def test_run_without_faults_meets_every_target():
         ({"extra": 1}, "result: rows duplicated"),
         ({"left_over": ["rides"]}, "end: threads left over"),
         ({"recovered_s": None}, "overload: time until the lag is back"),
+        ({"flood_per_s": 1100}, "overload: rate that came in"),
+        ({"lag_rows": lambda t: 100 + t}, "soak: lag growth"),
     ],
 )
 def test_planted_fault_misses_its_target(fault, told):
