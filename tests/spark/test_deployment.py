@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark.numbered_rides import listed, send_numbers
+from spark.taxi_run import wait_for
 from thalweg.adapt.trigger import Trigger
 from thalweg.errors import InvalidInput, StrategyError
 from thalweg.files import save
@@ -783,31 +784,6 @@ def test_a_dry_run_tells_the_steps_and_writes_nothing(tmp_path: Path) -> None:
 
 PIPELINE = "spark.site_pipelines:rides"
 PATIENCE_S = 180.0
-
-
-def wait_for(happened: Any) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := happened()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-    return found
-
-
-def send_numbers(gateway: Gateway, first: int, count: int) -> None:
-    numbers = range(first, first + count)
-    at = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    columns = {
-        "n": pa.array(numbers, pa.int64()),
-        "zone": pa.array([n % 3 for n in numbers], pa.int32()),
-        "at": pa.array([at] * count, pa.timestamp("us", "UTC")),
-        "fare": pa.array([60] * count, pa.int64()),
-    }
-    gateway.send(pa.table(columns))
-
-
-def listed(folder: Path) -> list[int]:
-    table = Log(folder / "log").read("sinks/list")
-    return sorted(table["n"].to_pylist()) if table.num_rows else []
 
 
 @pytest.mark.jvm

@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
+from spark.numbered_rides import listed, send_numbers
+from spark.taxi_run import wait_for
 from thalweg.scenarios import fog_cloud
 from thalweg.spark.deployment import Deployment, examine, rebuild
 from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.restarts import DeploymentFailed
 from thalweg.spark.feed.gateway import Gateway
-from thalweg.spark.log import Log
 from thalweg.spark.query.checkpoint import last_number
 
 pytest.importorskip("pyspark")
 
 PIPELINE = "spark.site_pipelines:rides"
 PATIENCE_S = 120.0
-
-
-def wait_for(happened: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := happened()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-    return found
-
-
-def send_numbers(gateway: Gateway, first: int, count: int) -> None:
-    numbers = range(first, first + count)
-    at = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    columns = {
-        "n": pa.array(numbers, pa.int64()),
-        "zone": pa.array([n % 3 for n in numbers], pa.int32()),
-        "at": pa.array([at] * count, pa.timestamp("us", "UTC")),
-        "fare": pa.array([60] * count, pa.int64()),
-    }
-    gateway.send(pa.table(columns))
-
-
-def listed(folder: Path) -> list[int]:
-    table = Log(folder / "log").read("sinks/list")
-    return sorted(table["n"].to_pylist()) if table.num_rows else []
 
 
 @pytest.mark.jvm

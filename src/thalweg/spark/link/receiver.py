@@ -30,8 +30,9 @@ class LinkReceiver(LinkWorker):
     def __init__(
         self, link: Link, log_root: Path | str, *, durable: bool = True, founds: bool = True
     ) -> None:
-        super().__init__(link, log_root, "")
+        # First: what follows holds a lock, and nobody would let go of it.
         self._arrivals = Arrivals(log_root, durable=durable, founds=founds)
+        super().__init__(link, log_root, "")
         self._gaps: dict[tuple[str, str, int], tuple[int, LinkGap]] = {}
 
     @property
