@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from thalweg.scenarios.rides import MONDAY, generate_rides
 from thalweg.scheduling.cuts import list_cuts
 from thalweg.spark.deployment.coordinator import Coordinator
+from thalweg.spark.deployment.logs import open_logs
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
 from thalweg.spark.log.writer import LogWriter
@@ -119,4 +120,5 @@ def deployment(folder: Path, reference: str, fogs: tuple[str, ...]) -> Deploymen
 
 
 def coordinate(spec: DeploymentSpec, sites: Mapping[str, Any]) -> Coordinator:
+    open_logs(spec)
     return Coordinator(spec, sites, Log(spec.log))

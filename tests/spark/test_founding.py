@@ -97,6 +97,8 @@ def test_an_epoch_that_was_read_and_is_gone_is_told(tmp_path: Path) -> None:
     reading = Reading(log=Log(tmp_path), stream="sources/rides")
     with pytest.raises(LogError, match="epoch 4 of fog-9 in sources/rides was there, and is gone"):
         reading.next_offset({"fog-9": {"4": 17}})
+    alone = Reading(log=Log(tmp_path), stream="sources/rides", site="fog-1")
+    assert alone.next_offset({"fog-9": {"4": 17}})["fog-1"] == {"0": 0}
 
 
 def test_a_disk_that_does_not_answer_is_an_error_for_people(

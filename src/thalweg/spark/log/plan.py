@@ -60,6 +60,9 @@ class Reading:
         """Raise `LogError` where something was read of an epoch that is not there any more."""
         there = {(place.site, place.epoch) for place in known}
         for site, epochs in start.items():
+            # An offset may speak of sites that this reader does not look at.
+            if self.site not in (None, site):
+                continue
             for epoch, batch in epochs.items():
                 if batch >= 0 and (site, int(epoch)) not in there:
                     where = f"epoch {epoch} of {site} in {self.stream}"
