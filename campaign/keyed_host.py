@@ -56,6 +56,10 @@ def keep(folder: Path, orders: Orders, sites: Sites) -> None:
             striker.rest()
             _tell(folder, keeper)
             keeper.tend(_TURN_S)
+            for name in sites:
+                # A keeper looks after what its operator needs; the others are whoever's they are.
+                if not sites[name].alive:
+                    sites.restart(name)
 
 
 def _tell(folder: Path, keeper: KeyedKeeper) -> None:
