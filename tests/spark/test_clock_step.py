@@ -12,7 +12,7 @@ import pyarrow as pa
 from thalweg.spark.query.intake import write_rows
 from thalweg.spark.query.running import Repair, RunningQuery
 from thalweg.spark.query.spec import QuerySpec
-from thalweg.spark.site.process import WallClock
+from thalweg.spark.site.wall_clock import WallClock
 
 
 class Hands:

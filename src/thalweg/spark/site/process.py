@@ -35,6 +35,7 @@ from thalweg.spark.session import open_session
 from thalweg.spark.site.channel import LOG_NAME, NO_QUERY
 from thalweg.spark.site.config import ServerLease, site_config
 from thalweg.spark.site.links import SiteLinks
+from thalweg.spark.site.wall_clock import WallClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -333,23 +334,6 @@ class SiteProcess:
         with self._write_lock, suppress(BrokenPipeError):
             self._answers.write(json.dumps(message, default=str).encode() + b"\n")
             self._answers.flush()
-
-
-class WallClock:
-    """Notices when the clock on the wall is set back, by one that only goes forward."""
-
-    def __init__(
-        self,
-        wall: Callable[[], float] = time.time,
-        forward: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._wall, self._forward = wall, forward
-        self._ahead_s = wall() - forward()
-
-    def went_back_s(self) -> float:
-        """By how many seconds it was set back since this was last asked; 0 where it was not."""
-        before_s, self._ahead_s = self._ahead_s, self._wall() - self._forward()
-        return max(0.0, before_s - self._ahead_s)
 
 
 def failure(error: Exception) -> dict[str, Any]:
