@@ -6,7 +6,6 @@ it: on the end of its input, on a signal at the parent's end, and where its pare
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import shutil
@@ -26,16 +25,15 @@ from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.spark.class_archive import archive_options
 from thalweg.spark.java import find_java
 from thalweg.spark.query.carry import CarryOrder, carry_windows
-from thalweg.spark.query.checkpoint import Stand
-from thalweg.spark.query.queries import start_query
 from thalweg.spark.query.rehearsal import rehearse
 from thalweg.spark.query.running import RunningQuery
 from thalweg.spark.query.spec import QuerySpec
 from thalweg.spark.session import open_session
-from thalweg.spark.site.channel import LOG_NAME, NO_QUERY
+from thalweg.spark.site.channel import LOG_NAME
 from thalweg.spark.site.config import ServerLease, site_config
+from thalweg.spark.site.lifeline import end_group, end_with_parent, take_standard_streams
 from thalweg.spark.site.links import SiteLinks
-from thalweg.spark.site.wall_clock import WallClock
+from thalweg.spark.site.queries import SiteQueries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,10 +41,7 @@ if TYPE_CHECKING:
 _BEAT_S = 0.5
 _FAREWELL_S = 3.0
 _THREADS = 6
-_PR_SET_PDEATHSIG = 1
 _JVM_LOST = 70
-# Less than that, Spark waits no longer than a slow batch would take.
-_CLOCK_STEP_S = 1.0
 
 
 class SiteProcess:
@@ -58,17 +53,12 @@ class SiteProcess:
         self._parent = parent
         self._write_lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="command")
-        self._queries: dict[str, RunningQuery] = {}
-        self._untold: list[dict[str, Any]] = []
-        self._queries_lock = threading.Lock()
-        self._told: set[str] = set()
-        self._in_repair: set[str] = set()
         self._links = SiteLinks()
+        self._queries = SiteQueries(self._links, self._say_failed)
         self._session: SparkSession | None = None
         self._lease: ServerLease | None = None
         self._ending = threading.Event()
         self._end_number: int | None = None
-        self._wall = WallClock()
 
     def run(self) -> int:
         """Open Spark as the first command says, then obey until told to end."""
@@ -89,7 +79,7 @@ class SiteProcess:
             quieten(self._session)
             self._answer(opening["id"], {"result": {"pid": os.getpid()}})
             self._ending.wait()
-            self._stop_queries()
+            self._queries.stop_all()
             self._links.close()
         if self._lease is not None:
             self._lease.release()
@@ -134,16 +124,16 @@ class SiteProcess:
         try:
             known: dict[str, Callable[..., Any]] = {
                 "await_arrival": self._await_arrival,
-                "newest": self._newest,
+                "newest": self._queries.newest_ms,
                 "prepare": self._prepare,
-                "records": self._records,
+                "records": self._queries.records,
                 "rehearse": self._rehearse,
                 "ship": self._ship,
                 "start": self._start,
                 "carry": self._carry,
                 "drain": self._drain,
                 "stop": self._stop,
-                "status": self._status,
+                "status": self._queries.status,
             }
             if command not in known:
                 raise ThalwegError(f"there is no such command; known: {', '.join(sorted(known))}")
@@ -152,53 +142,29 @@ class SiteProcess:
             answer = failure(error)
         self._answer(number, answer)
 
-    def _start(self, spec: dict[str, Any], *, held: bool = False) -> dict[str, Any]:
+    def _require_session(self) -> SparkSession:
         if self._session is None:
             raise ThalwegError("Spark is still starting")
-        query = QuerySpec.from_dict(spec)
-        self._links.connect(query)
-        with self._queries_lock:
-            running = self._queries.get(query.name)
-            if running is not None and running.active:
-                if running.spec == query or running.release(query):
-                    # Its link may have failed, and has been begun anew.
-                    self._told.discard(query.name)
-                    return asdict(running.status())
-                if not running.is_held:
-                    raise ThalwegError(f"another query {query.name} is running already")
-            self._queries.pop(query.name, None)
-            self._told.discard(query.name)
-        if running is not None:
-            # It failed, or it was made ready for something else and has taken nothing.
-            running.stop()
-        started = start_query(self._session, query, held=held)
-        with self._queries_lock:
-            self._queries[query.name] = started
-        return asdict(started.status())
+        return self._session
 
-    def _newest(self, query: str) -> int | None:
-        with self._queries_lock:
-            running = self._queries.get(query)
-        return None if running is None else running.newest_ms
+    def _start(self, spec: dict[str, Any]) -> dict[str, Any]:
+        session = self._require_session()
+        return asdict(self._queries.start(session, QuerySpec.from_dict(spec)).status())
 
     def _prepare(self, spec: dict[str, Any]) -> dict[str, Any]:
-        told = self._start(spec, held=True)
-        with self._queries_lock:
-            running = self._queries.get(QuerySpec.from_dict(spec).name)
-        if running is not None:
-            running.get_ready()
+        session = self._require_session()
+        running = self._queries.start(session, QuerySpec.from_dict(spec), held=True)
+        told = asdict(running.status())
+        running.get_ready()
         return told
 
     def _rehearse(self, spec: dict[str, Any], rows_from: str | None, patience_s: float) -> int:
-        if self._session is None:
-            raise ThalwegError("Spark is still starting")
         log = None if rows_from is None else Path(rows_from)
-        return rehearse(self._session, QuerySpec.from_dict(spec), log, patience_s)
+        return rehearse(self._require_session(), QuerySpec.from_dict(spec), log, patience_s)
 
     def _carry(self, spec: dict[str, Any], order: dict[str, Any]) -> dict[str, int]:
-        if self._session is None:
-            raise ThalwegError("Spark is still starting")
-        return carry_windows(self._session, QuerySpec.from_dict(spec), CarryOrder(**order))
+        query = QuerySpec.from_dict(spec)
+        return carry_windows(self._require_session(), query, CarryOrder(**order))
 
     def _ship(self, spec: dict[str, Any], batch: int, timeout_s: float) -> None:
         query = QuerySpec.from_dict(spec)
@@ -211,45 +177,11 @@ class SiteProcess:
         end.await_arrival(site, epoch, batch, timeout_s)
 
     def _drain(self, query: str, upto: dict[str, Any] | None, timeout_s: float) -> dict[str, Any]:
-        return self._end_query(query, lambda running: running.drain(upto, timeout_s))
-
-    def _stop(self, query: str) -> dict[str, Any]:
-        return self._end_query(query, RunningQuery.stop)
-
-    def _end_query(self, name: str, end: Callable[[RunningQuery], Stand]) -> dict[str, Any]:
-        with self._queries_lock:
-            running = self._queries.get(name)
-        if running is None:
-            raise ThalwegError(f"{NO_QUERY} {name}; known: {', '.join(self._queries)}")
-        with self._queries_lock:
-            told_before = name in self._told
-            self._told.add(name)
-        try:
-            stand = end(running)
-        except BaseException:
-            with self._queries_lock:
-                if not told_before:
-                    self._told.discard(name)
-            raise
-        # What it did last is told when that is asked for next; a server may have forgotten it.
-        untold: list[dict[str, Any]] = []
-        with suppress(Exception):
-            untold = running.records()
-        with self._queries_lock:
-            self._untold += untold
-            self._queries.pop(name, None)
+        stand = self._queries.end(query, lambda running: running.drain(upto, timeout_s))
         return stand.to_dict()
 
-    def _records(self) -> list[dict[str, Any]]:
-        with self._queries_lock:
-            running = list(self._queries.values())
-            untold, self._untold = self._untold, []
-        return [*untold, *(record for query in running for record in query.records())]
-
-    def _status(self) -> list[dict[str, Any]]:
-        with self._queries_lock:
-            running = list(self._queries.values())
-        return [asdict(query.status()) for query in running]
+    def _stop(self, query: str) -> dict[str, Any]:
+        return self._queries.end(query, RunningQuery.stop).to_dict()
 
     # What is watched
 
@@ -262,70 +194,24 @@ class SiteProcess:
                 sys.stderr.write("the JVM of this site has ended\n")
                 os._exit(_JVM_LOST)
             self._say({"event": "alive"})
-            back_s = self._wall.went_back_s()
-            with self._queries_lock:
-                queries = {n: q for n, q in self._queries.items() if n not in self._told}
-            for name, query in queries.items():
-                if back_s > _CLOCK_STEP_S:
-                    self._start_over(query, back_s)
-                with suppress(Exception):
-                    link_error = None if query.is_held else self._links.error_of(query.spec)
-                    if link_error:
-                        self._tell_failure(query, link_error)
-                    elif not query.active and name not in self._in_repair:
-                        self._in_repair.add(name)
-                        threading.Thread(target=self._mend, args=(query,), daemon=True).start()
-
-    def _mend(self, query: RunningQuery) -> None:
-        """Have a query go on that has failed, or tell that it has."""
-        try:
-            if query.mend():
-                sys.stderr.write(f"{query.spec.name} goes on without rows that made it fail\n")
-            else:
-                self._tell_failure(query, query.error)
-        finally:
-            self._in_repair.discard(query.spec.name)
-
-    def _start_over(self, query: RunningQuery, back_s: float) -> None:
-        """Have a query go on that would wait until the clock is where it was."""
-
-        def start_over() -> None:
-            if query.start_over():
-                sys.stderr.write(
-                    f"{query.spec.name} was made anew: the clock was set back by {back_s:.1f} s\n"
-                )
-
-        threading.Thread(target=start_over, daemon=True).start()
-
-    def _tell_failure(self, query: RunningQuery, error: str | None) -> None:
-        """Say that a query has failed, unless it was told before, or is being ended."""
-        name = query.spec.name
-        with self._queries_lock:
-            if name in self._told or self._queries.get(name) is not query:
-                return
-            self._told.add(name)
-        self._say({"event": "query-failed", "query": name, "error": error})
+            self._queries.look_after()
 
     def _spark_is_gone(self) -> bool:
         context = getattr(self._session, "_sc", None)
         gateway = getattr(context, "_gateway", None)
         return gateway is not None and gateway.proc.poll() is not None
 
-    def _stop_queries(self) -> None:
-        with self._queries_lock:
-            running = list(self._queries.values())
-        for query in running:
-            with suppress(Exception):
-                query.stop()
-
     def _end_at_once(self) -> None:
         """End without an answer, and with this process everything that it started."""
         if self._lease is not None and self._lease.remote:
             # Queries of a Spark Connect server would outlive this process.
-            farewell = threading.Thread(target=self._stop_queries, daemon=True)
+            farewell = threading.Thread(target=self._queries.stop_all, daemon=True)
             farewell.start()
             farewell.join(_FAREWELL_S)
         end_group()
+
+    def _say_failed(self, query: str, error: str | None) -> None:
+        self._say({"event": "query-failed", "query": query, "error": error})
 
     def _answer(self, number: int, answer: dict[str, Any]) -> None:
         self._say({"id": number, **answer})
@@ -364,36 +250,6 @@ def await_executor(session: SparkSession) -> None:
     Spark itself goes on without: a cluster that has nothing to give would be seen by nobody.
     """
     session.range(1).count()
-
-
-def end_group() -> None:
-    """End this process and all of its group, the JVM among them; Spark's workers follow it."""
-    if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
-
-
-def end_with_parent(parent: int) -> None:
-    """Have the kernel tell this process when its parent ends; for systems without, see `_watch`."""
-    signal.signal(signal.SIGTERM, lambda *_: end_group())
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:
-        end_group()
-
-
-def take_standard_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """Standard input and output for commands and answers alone.
-
-    What anything else prints goes where the errors go, and programs started from here get
-    neither end of the line.
-    """
-    commands = os.fdopen(os.dup(0), "rb")
-    answers = os.fdopen(os.dup(1), "wb")
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
-    return commands, answers
 
 
 def main(arguments: list[str]) -> int:
