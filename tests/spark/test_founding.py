@@ -1,7 +1,10 @@
 """A log that was there and is not: nothing is begun anew in its place."""
 
 import errno
+import shutil
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pytest
@@ -13,7 +16,7 @@ from thalweg.spark.deployment.logs import open_logs
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.feed.gateway import Gateway
 from thalweg.spark.log import Log
-from thalweg.spark.log.disk import LogError
+from thalweg.spark.log.disk import Disk, LogError
 from thalweg.spark.log.founding import found_log, is_log, require_log
 from thalweg.spark.log.plan import Reading
 from thalweg.spark.log.writer import LogWriter
@@ -37,11 +40,106 @@ def test_a_folder_is_a_log_when_it_was_founded(tmp_path: Path) -> None:
     assert Log(root).streams("sources") == []
 
 
-def test_a_log_of_a_time_without_marks_counts(tmp_path: Path) -> None:
-    open_writer(tmp_path, founds=True).publish(0, ROWS)
-    (tmp_path / ".log").unlink()
-    assert is_log(tmp_path)
-    open_writer(tmp_path, founds=False).publish(1, ROWS)
+def test_folders_alone_are_no_log(tmp_path: Path) -> None:
+    """Whoever writes at the moment at which a disk goes may leave some where it was."""
+    (tmp_path / "edges").mkdir()
+    (tmp_path / "sources").mkdir()
+    assert not is_log(tmp_path)
+    with pytest.raises(LogError, match="there is no log"):
+        open_writer(tmp_path, founds=False)
+
+
+class DiskThatGoes(Disk):
+    """A disk that goes away at one of the calls that write, however many there are."""
+
+    def __init__(self, root: Path, at_call: int, *, leaves_a_folder: bool) -> None:
+        super().__init__(durable=True)
+        self.root, self.away = root, root.with_name("away")
+        self.at_call, self.calls = at_call, 0
+        self.leaves_a_folder = leaves_a_folder
+
+    @property
+    def gone(self) -> bool:
+        return self.away.exists()
+
+    def go_if_due(self) -> None:
+        self.calls += 1
+        if self.calls == self.at_call:
+            self.root.rename(self.away)
+            if self.leaves_a_folder:
+                # The worst of all: what others have left there in the same outage.
+                shutil.copytree(self.away, self.root, ignore=shutil.ignore_patterns(".log"))
+
+    def come_back(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.away.rename(self.root)
+
+    def make_folder(self, path: Path) -> None:
+        self.go_if_due()
+        super().make_folder(path)
+
+    def create(self, path: Path) -> BinaryIO:
+        self.go_if_due()
+        return super().create(path)
+
+    def sync_folder(self, path: Path) -> None:
+        self.go_if_due()
+        super().sync_folder(path)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self.go_if_due()
+        super().rename(source, target)
+
+
+@pytest.mark.parametrize("leaves_a_folder", [False, True])
+@pytest.mark.parametrize("at_call", range(1, 15))
+def test_a_log_that_goes_while_rows_are_written_takes_them_or_says_no(
+    tmp_path: Path, at_call: int, leaves_a_folder: bool
+) -> None:
+    root = tmp_path / "log"
+    found_log(root)
+    disk = DiskThatGoes(root, at_call, leaves_a_folder=leaves_a_folder)
+    taken = 0
+    for batch in range(2):
+        try:
+            writer = LogWriter(root, "sources/rides", "fog-1", 0, founds=False, disk=disk)
+            writer.publish(batch, ROWS)
+        except (LogError, OSError):
+            assert disk.gone
+            break
+        taken += 1
+    assert disk.gone, "it never went"
+    assert not is_log(root)
+    disk.come_back()
+    there = Log(root).read("sources/rides").num_rows
+    # What was taken is there; of what was not, all or nothing is.
+    assert there in (2 * taken, 2 * (taken + 1))
+    again = open_writer(root, founds=False)
+    for batch in range(2):
+        again.publish(batch, ROWS)
+    assert Log(root).read("sources/rides").num_rows == 4
+
+
+@pytest.mark.parametrize("leaves_a_folder", [False, True])
+@pytest.mark.parametrize("at_call", range(1, 8))
+def test_an_epoch_is_fenced_in_the_log_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_call: int, leaves_a_folder: bool
+) -> None:
+    root = tmp_path / "log"
+    writer = LogWriter(root, "edges/a+b", "fog-1", 0, durable=False)
+    writer.publish(0, ROWS)
+    disk = DiskThatGoes(root, at_call, leaves_a_folder=leaves_a_folder)
+    monkeypatch.setattr("thalweg.spark.log.reader.Disk", lambda: disk)
+    log, fence = Log(root), None
+    with suppress(LogError, OSError):
+        fence = log.fence("fog-1", 0)
+    assert disk.gone, "it never went"
+    disk.come_back()
+    found = Log(root).find_fence("fog-1", 0)
+    assert fence is None or fence == found
+    assert found is None or found.last_batch == 0
+    assert log.fence("fog-1", 0).last_batch == 0
+    assert Log(root).read("edges/a+b").num_rows == 2
 
 
 @pytest.mark.parametrize("left", ["nothing", "a folder"])

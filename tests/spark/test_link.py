@@ -327,7 +327,7 @@ def test_what_comes_while_the_epoch_is_being_fenced_waits_for_the_fence(
     arrivals = Arrivals(cloud, durable=False)
     arrivals.put(first)
     gate = gate_folder(cloud, "edges", SITE, 0)
-    make_gate(Disk(durable=False), gate)
+    make_gate(Disk(durable=False), gate, root=cloud)
     close_gate(Disk(durable=False), gate)
     putting = threading.Thread(target=arrivals.put, args=(second,))
     putting.start()

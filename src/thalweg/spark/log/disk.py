@@ -82,11 +82,13 @@ def move_into_place(disk: Disk, source: Path, target: Path) -> bool:
     return True
 
 
-def make_folders(disk: Disk, path: Path) -> None:
-    """Make a folder and those above it that are missing."""
+def make_folders(disk: Disk, path: Path, *, below: Path | None = None) -> None:
+    """Make a folder and those above it that are missing, but for `below` and what is above that."""
     if path.is_dir():
         return
-    make_folders(disk, path.parent)
+    if path == below:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    make_folders(disk, path.parent, below=below)
     try:
         disk.make_folder(path)
     except FileExistsError:

@@ -36,14 +36,14 @@ def last_batch_of(place: EpochPlace, upto: int | None = None) -> int:
     return -1
 
 
-def make_gate(disk: Disk, gate: Path) -> None:
-    """Make the gate of an epoch, open, unless it has one.
+def make_gate(disk: Disk, gate: Path, *, root: Path) -> None:
+    """Make the gate of an epoch in a log, open, unless it has one.
 
     It comes into being together with what is in it, so that a gate that was closed cannot be
     opened by somebody who believes that there is none.
     """
     if not gate.is_dir():
-        make_folders(disk, gate.parent)
+        make_folders(disk, gate.parent, below=root)
         draft = gate.with_name(f"{NEW}{gate.name}-{uuid4().hex}")
         disk.make_folder(draft)
         disk.make_folder(draft / OPEN)

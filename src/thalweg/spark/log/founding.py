@@ -16,7 +16,10 @@ from uuid import uuid4
 from thalweg.spark.log.disk import Disk, LogError, explained, make_folders
 
 _MARK = ".log"
-_KINDS = ("sources", "edges", "sinks", "states")
+
+
+class LogAway(LogError):
+    """There is no log where there was one: its disk is away."""
 
 
 def found_log(root: Path | str) -> None:
@@ -41,20 +44,20 @@ def found_log(root: Path | str) -> None:
 
 
 def is_log(root: Path | str) -> bool:
-    """Whether there is a log; one of a time when logs had no mark counts, too.
+    """Whether there is a log.
 
     Raises:
         LogError: where the disk does not say.
     """
     folder = Path(root)
     with explained("read the log", folder):
-        return (folder / _MARK).is_file() or any((folder / kind).is_dir() for kind in _KINDS)
+        return (folder / _MARK).is_file()
 
 
 def require_log(root: Path | str) -> None:
-    """Raise `LogError` where there is no log to go on with."""
+    """Raise `LogAway` where there is no log to go on with."""
     if not is_log(root):
-        raise LogError(
+        raise LogAway(
             f"there is no log in {root}. Hint: if there was one, its disk is away: bring it back, "
             "and the same command goes on. Nothing is begun anew in its place."
         )
@@ -70,3 +73,40 @@ def while_there(root: Path | str) -> Iterator[None]:
     require_log(root)
     yield
     require_log(root)
+
+
+class HeldLog:
+    """A log that was there: tells whether something is in it, and not in what took its place."""
+
+    def __init__(self, root: Path, number: int) -> None:
+        self._root = root
+        self._number = number
+
+    def require(self, path: Path) -> None:
+        """Raise `LogAway` unless a path below the root is in this very log."""
+        try:
+            os.stat(path.relative_to(self._root), dir_fd=self._number)
+        except FileNotFoundError:
+            raise LogAway(
+                f"cannot write to the log: {path} was written while the disk of {self._root} was "
+                "away. Hint: bring the disk back, and do the same again; nothing counts of it."
+            ) from None
+
+
+@contextmanager
+def holding_log(root: Path | str) -> Iterator[HeldLog]:
+    """A log by its descriptor, which stays that of its disk whatever is done to the name.
+
+    Raises:
+        LogError: where there is no log.
+    """
+    folder = Path(root)
+    require_log(folder)
+    with explained("read the log", folder):
+        number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        held = HeldLog(folder, number)
+        held.require(folder / _MARK)
+        yield held
+    finally:
+        os.close(number)

@@ -66,7 +66,10 @@ class Reading:
             for epoch, batch in epochs.items():
                 if batch >= 0 and (site, int(epoch)) not in there:
                     where = f"epoch {epoch} of {site} in {self.stream}"
-                    raise LogError(f"cannot read the log: {where} was there, and is gone")
+                    raise LogError(
+                        f"cannot read the log: {where} was there, and is gone. Hint: bring it back "
+                        "from a copy of the log; `thalweg doctor --deep` says what else is missing."
+                    )
 
     def between(self, start: Offset, end: Offset) -> list[Segment]:
         """The segments after `start` up to `end`, by site, epoch and batch.
@@ -88,7 +91,10 @@ class Reading:
                     continue
                 found = list(self.log.segments_at(place, after, upto=last, fenced=True))
                 if not found or found[-1].batch != last:
-                    raise LogError(f"cannot read the log: {place.segment(last)} is gone")
+                    raise LogError(
+                        f"cannot read the log: {place.segment(last)} is gone. Hint: bring it back "
+                        "from a copy of the log; `thalweg doctor --deep` says what else is missing."
+                    )
                 segments += found
         return segments
 

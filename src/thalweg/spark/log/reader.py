@@ -40,7 +40,7 @@ from thalweg.spark.log.epoch import (
     make_gate,
     numbers_in,
 )
-from thalweg.spark.log.founding import require_log
+from thalweg.spark.log.founding import holding_log, while_there
 from thalweg.spark.log.names import (
     EDGES,
     EpochPlace,
@@ -172,22 +172,33 @@ class Log:
             LogError: where the epoch was fenced elsewhere, or the log cannot be written.
         """
         _check(site=site, epoch=epoch, kind=kind, last_batch=last_batch)
-        require_log(self.root)
         gate = gate_folder(self.root, kind, site, epoch)
-        disk = Disk()
-        with explained(f"fence epoch {epoch} of {site}", gate):
-            make_gate(disk, gate)
-            close_gate(disk, gate)
-            known = self.find_fence(site, epoch, kind=kind)
-            if known is None:
-                last = self._last_published(kind, site, epoch) if last_batch is None else last_batch
-                self._put_fence(disk, gate, last)
-                known = self.find_fence(site, epoch, kind=kind)
+        with holding_log(self.root) as held, explained(f"fence epoch {epoch} of {site}", gate):
+            try:
+                known = self._fence(Disk(), gate, site, epoch, last_batch, kind)
+                held.require(gate / _FENCE)
+            except LogError:
+                self._fences.pop(gate / _FENCE, None)
+                raise
         if known is None or last_batch not in (None, known.last_batch):
             raise LogError(
                 f"epoch {epoch} of {site} is fenced after batch {known and known.last_batch} "
                 f"already; it cannot be fenced after batch {last_batch}"
             )
+        return known
+
+    def _fence(
+        self, disk: Disk, gate: Path, site: str, epoch: int, last_batch: int | None, kind: str
+    ) -> Fence | None:
+        make_gate(disk, gate, root=self.root)
+        close_gate(disk, gate)
+        known = self.find_fence(site, epoch, kind=kind)
+        if known is None:
+            # In a log that is away nothing is published.
+            with while_there(self.root):
+                published = self._last_published(kind, site, epoch)
+            self._put_fence(disk, gate, published if last_batch is None else last_batch)
+            known = self.find_fence(site, epoch, kind=kind)
         return known
 
     def find_fence(self, site: str, epoch: int, *, kind: str = EDGES) -> Fence | None:
@@ -230,7 +241,11 @@ class Log:
             segment = read_segment(place, batch)
             if segment is None:
                 path = place.segment(batch)
-                raise LogError(f"cannot read the log: {path} was there a moment ago, and is gone")
+                raise LogError(
+                    f"cannot read the log: {path} was there a moment ago, and is gone. "
+                    "Hint: bring it back from a copy of the log; `thalweg doctor --deep` says what "
+                    "else is missing."
+                )
             if sum(map(len, list(self._segments.values()))) >= _MOST_REMEMBERED:
                 self._segments.clear()
             self._segments.setdefault(place, {})[batch] = segment

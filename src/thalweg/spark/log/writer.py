@@ -23,7 +23,7 @@ from thalweg.spark.log.disk import (
 )
 from thalweg.spark.log.epoch import CLOSED, OPEN, last_batch_of, make_gate
 from thalweg.spark.log.fingerprint import HASH_KIND, hash_rows
-from thalweg.spark.log.founding import found_log, require_log
+from thalweg.spark.log.founding import HeldLog, found_log, holding_log, require_log
 from thalweg.spark.log.names import EpochPlace, require_count, require_stream
 from thalweg.spark.log.segment import (
     COMPRESSIONS,
@@ -91,13 +91,14 @@ class LogWriter:
         self._disk = disk or Disk(durable=durable)
         self._drafts = self.place.gate / OPEN / stream.partition("/")[2]
         self._last_batch: int | None = None
+        self._held: HeldLog | None = None
         if founds:
             found_log(root)
         else:
             require_log(root)
         with explained("write to the log", self.place.folder):
-            make_folders(self._disk, self.place.folder)
-            make_gate(self._disk, self.place.gate)
+            make_folders(self._disk, self.place.folder, below=self.place.root)
+            make_gate(self._disk, self.place.gate, root=self.place.root)
             for name in names_in(self._drafts):
                 remove_folder(self._drafts / name)
 
@@ -139,7 +140,11 @@ class LogWriter:
             Fenced: where the epoch has ended.
             LogError: where a later batch is published already, or the disk does not take it.
         """
-        require_log(self.place.root)
+        with holding_log(self.place.root) as self._held, self._drafting(batch) as draft:
+            yield draft
+
+    @contextmanager
+    def _drafting(self, batch: int) -> Iterator[Path]:
         with explained("write to the log", self.place.folder):
             self._require_order(batch)
         draft = self._drafts / f"{batch}-{uuid4().hex}"
@@ -174,8 +179,10 @@ class LogWriter:
                 _require_size(draft / part.file, part.file_bytes)
             write_manifest(self._disk, draft, segment)
             self._disk.sync_folder(draft)
-            make_folders(self._disk, segment.folder.parent)
+            make_folders(self._disk, segment.folder.parent, below=self.place.root)
             moved = move_into_place(self._disk, draft, segment.folder)
+        if self._held is not None:
+            self._held.require(segment.folder)
         if not moved:
             published = read_segment(self.place, batch)
             if published is None:
@@ -216,7 +223,8 @@ class LogWriter:
             ) from error
         if made and place.gate.is_dir():
             raise LogError(
-                f"cannot publish {where}: a newer writer has taken over epoch {place.epoch}"
+                f"cannot publish {where}: a newer writer has taken over epoch {place.epoch}. "
+                "Hint: two processes are the same site; stop the older one."
             ) from error
 
 
