@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
@@ -140,6 +141,39 @@ def test_a_feed_sends_every_ride_once_and_the_next_feed_goes_on(tmp_path: Path) 
     assert last.join(60.0)
     marks = Log(tmp_path).read("sources/clock")["time"].to_pylist()
     assert marks.count(END_OF_TIME) == len(SITES)
+
+
+@pytest.mark.parametrize("leaves_a_folder", [False, True])
+def test_a_feed_keeps_what_the_log_does_not_take_while_it_is_away(
+    tmp_path: Path, leaves_a_folder: bool
+) -> None:
+    log, away = tmp_path / "log", tmp_path / "away"
+    feed = feed_rides(ride_gateways(log), 200.0, seconds=1.6, seed=1, close=True)
+    while feed.sent < 120:
+        assert feed.is_active
+        time.sleep(0.01)
+    log.rename(away)
+    if leaves_a_folder:
+        log.mkdir()
+    time.sleep(1.0)
+    assert feed.is_active
+    assert feed.sent < 320
+    if leaves_a_folder:
+        log.rmdir()
+    away.rename(log)
+    assert feed.join(60.0)
+    assert feed.error is None
+    assert sent_rides(log) == Counter(range(320))
+    marks = Log(log).read("sources/clock")["time"].to_pylist()
+    assert marks.count(END_OF_TIME) == len(SITES)
+
+
+def test_a_feed_that_is_stopped_does_not_wait_for_a_disk(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    feed = feed_rides(ride_gateways(log), 200.0, seed=1)
+    log.rename(tmp_path / "away")
+    feed.stop()
+    assert not feed.is_active
 
 
 def test_after_half_a_tick_no_number_is_given_twice(tmp_path: Path) -> None:

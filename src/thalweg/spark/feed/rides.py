@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from math import ceil
 
@@ -22,8 +23,10 @@ from thalweg.errors import Defect, Defects, InvalidInput
 from thalweg.scenarios.rides import SCHEMA, generate_rides, read_rides
 from thalweg.spark.feed.gateway import Gateway, require_gateways
 from thalweg.spark.log import Log
+from thalweg.spark.log.disk import LogError
 from thalweg.spark.log.epoch import last_batch_of
 from thalweg.spark.log.names import source_stream
+from thalweg.spark.log.outage import is_of_disk
 from thalweg.spark.log.segment import read_batches
 from thalweg.spark.pipeline.kinds import Step, column_names
 
@@ -31,6 +34,7 @@ RIDE_COLUMNS = tuple(column_names(SCHEMA))
 RIDE_TIME = "pickup_time"
 TICK_S = 0.2
 MOST_PER_S = 1e6
+_RETRY_S = 0.5
 
 Rate = float | Callable[[float], float]
 """Rides per second over all sites; or a function of the seconds since the feed began."""
@@ -113,11 +117,15 @@ def next_ride(log: Log, source: str) -> int:
 def send_tick(gateways: Mapping[str, Gateway], tick: Tick) -> int:
     """Send the rides of a tick; a site without any is told that time goes on. Returns how many."""
     for site, rides in split_rides(tick.rides, tuple(gateways)).items():
-        if rides.num_rows:
-            gateways[site].send(rides)
-        else:
-            gateways[site].mark(tick.upto)
+        _send(gateways[site], rides, tick.upto)
     return int(tick.rides.num_rows)
+
+
+def _send(gateway: Gateway, rides: pa.Table, upto: datetime) -> None:
+    if rides.num_rows:
+        gateway.send(rides)
+    else:
+        gateway.mark(upto)
 
 
 def feed_rides(
@@ -175,7 +183,10 @@ def _next_ride(gateways: Mapping[str, Gateway]) -> int:
 
 
 class RideFeed:
-    """A thread that sends ticks on time; it begins when it is made."""
+    """A thread that sends ticks on time; it begins when it is made.
+
+    What a log does not take because its disk is away or full is kept, and sent when it is back.
+    """
 
     def __init__(
         self,
@@ -214,16 +225,27 @@ class RideFeed:
             # Counted in whole ticks: a sum of fractions of a second is now and then one too many.
             ticks = islice(self._ticks, _ticks_in(self._seconds))
             for count, tick in enumerate(ticks, start=1):
-                self.sent += send_tick(self._gateways, tick)
+                for site, rides in split_rides(tick.rides, tuple(self._gateways)).items():
+                    self._insist(partial(_send, self._gateways[site], rides, tick.upto))
+                    self.sent += rides.num_rows
                 # A feed that is late sends at once, until it has caught up.
                 due = begin + count * TICK_S
                 if self._ending.wait(max(0.0, due - time.monotonic())):
                     break
             if self._close and not self._ending.is_set():
                 for gateway in self._gateways.values():
-                    gateway.close()
+                    self._insist(gateway.close)
         except Exception as error:  # Told by whoever started the feed.
             self.error = error
+
+    def _insist(self, send: Callable[[], None]) -> None:
+        """Send until the log takes it; under its number a batch counts once, however often."""
+        while True:
+            try:
+                return send()
+            except (LogError, OSError) as error:
+                if not is_of_disk(error) or self._ending.wait(_RETRY_S):
+                    raise
 
 
 def _ticks_in(seconds: float | None) -> int | None:
