@@ -107,6 +107,20 @@ def test_a_run_ends_after_its_time_with_a_summary_and_a_report(thalweg: Any, cit
     assert causes.count("first") == causes.count("resume") == 1
 
 
+def test_a_run_that_is_to_go_on_is_not_begun_where_there_is_none(thalweg: Any, city: Path) -> None:
+    shown = thalweg(*RUN, "--resume", "--for", "100 ms")
+    assert shown.code == 2
+    assert "need a folder with a run to go on with" in shown.err
+    assert "its disk may be away" in shown.err
+    assert not (city / "run").exists()
+    assert thalweg(*RUN, "--for", "100 ms").code == 0
+    assert thalweg(*RUN, "--resume", "--for", "100 ms").code == 0
+    (city / "run").rename(city / "away")
+    (city / "run").mkdir()
+    assert thalweg(*RUN, "--resume", "--for", "100 ms").code == 2
+    assert list((city / "run").iterdir()) == []
+
+
 def test_a_trip_file_is_replayed(thalweg: Any, city: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

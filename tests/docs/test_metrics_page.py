@@ -115,7 +115,8 @@ def test_hand_over_names_every_field() -> None:
 def test_files_of_a_run_name_every_field(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     from thalweg.spark.deployment.folder import RunFolder
-    from thalweg.spark.deployment.loop import DeploymentLoop, RunParts
+    from thalweg.spark.deployment.loop import DeploymentLoop
+    from thalweg.spark.deployment.parts import RunParts
     from thalweg.spark.deployment.tally import Tally
     from thalweg.spark.log import Log
 

@@ -43,8 +43,9 @@ from thalweg.spark.deployment.control import (
 from thalweg.spark.deployment.decision_lines import write_decision
 from thalweg.spark.deployment.decisions import Adapter, AdapterState, Verdict
 from thalweg.spark.deployment.folder import HistoryEntry, RunFolder, RunManifest
-from thalweg.spark.deployment.loop import DeploymentLoop, RunParts
+from thalweg.spark.deployment.loop import DeploymentLoop
 from thalweg.spark.deployment.one_place import verify
+from thalweg.spark.deployment.parts import RunParts
 from thalweg.spark.deployment.plan import cuts_of, find_sites, placement_of
 from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.deployment.tally import Tally
@@ -444,6 +445,27 @@ def test_moves_and_rollbacks_go_there_and_all_the_way_back(tmp_path: Path) -> No
     assert answered(tmp_path, request) == (False, "there are no earlier cuts to go back to")
     causes = [d["cause"] for d in RunFolder(tmp_path).read_decisions()]
     assert causes == ["first", "move", "move", "rollback", "rollback"]
+
+
+def test_a_change_that_takes_long_says_that_it_goes_on(tmp_path: Path) -> None:
+    """Else whoever looks in takes it for one that hangs."""
+
+    class SlowRuntime(PlayedRuntime):
+        def go_to(self, cuts: Any) -> Sequence[object]:
+            passed_s[0] += 90.0
+            loop.glance(101.0)
+            heartbeats.append(RunFolder(tmp_path).read_status()["heartbeat_s"])
+            return super().go_to(cuts)
+
+    passed_s, heartbeats = [0.0], list[float]()
+    runtime = SlowRuntime(dict.fromkeys(FOGS, SMALL))
+    loop = loop_of(tmp_path, runtime, clock=lambda: passed_s[0])
+    loop.glance(1.0)
+    assert not (tmp_path / "status.json").exists(), "only while something changes"
+    ask(tmp_path, MOVE, cuts={"fog-0": ()})
+    loop.turn(11.0)
+    assert runtime.cuts["fog-0"] == ()
+    assert heartbeats == [101.0]
 
 
 def test_a_rollback_left_for_a_stopped_run_is_taken_at_its_next_start(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,16 @@ from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.hand_over import StartEpoch
 from thalweg.spark.deployment.journal import Journal
 from thalweg.spark.deployment.lines import append_durably
-from thalweg.spark.deployment.loop import DeploymentLoop, RunParts
+from thalweg.spark.deployment.loop import DeploymentLoop
+from thalweg.spark.deployment.parts import RunParts
 from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.deployment.spec import DeploymentSpec
-from thalweg.spark.deployment.storage import find_outage
+from thalweg.spark.deployment.storage import Blips, find_outage
 from thalweg.spark.deployment.tally import Tally
 from thalweg.spark.log import Log
-from thalweg.spark.log.disk import LogError
-from thalweg.spark.log.founding import found_log
+from thalweg.spark.log.disk import LogError, explained
+from thalweg.spark.log.founding import LogAway, found_log
+from thalweg.spark.log.outage import is_of_disk
 from thalweg.spark.site.site import SiteEvent
 
 AWAY = "there is no log"
@@ -116,6 +119,7 @@ def test_a_site_that_dies_of_its_disk_is_started_when_the_disk_is_back(tmp_path:
     told = stage.folder.read_status()
     assert told["state"] == "waiting"
     assert AWAY in told["note"]
+    assert stage.loop.status("running", 9.0)["note"].startswith("waited ")
 
 
 def test_a_site_that_refuses_for_its_disk_is_asked_again(tmp_path: Path) -> None:
@@ -162,10 +166,85 @@ def test_a_hand_over_that_the_disk_stops_goes_on_when_it_is_back(
     stage.runtime.raises.append(error)
     stage.disk.looks_away = 3
     assert stage.loop._go_to({"fog-0": ("parse",)}, 0.0) == ["moved"]
+
+
+FULL = OSError(errno.ENOSPC, "full")
+
+
+@pytest.mark.parametrize("error", [LogAway("gone"), FULL, OSError(errno.EIO, "broken"), REFUSAL])
+def test_a_disk_that_is_well_again_at_once_is_asked_again_but_not_for_ever(
+    tmp_path: Path, error: Exception
+) -> None:
+    stage = Stage(tmp_path)
+    stage.runtime.raises += [error] * 3
+    assert stage.loop._go_to({"fog-0": ("parse",)}, 0.0) == ["moved"]
+    assert stage.disk.slept > 0
+    stage.runtime.raises += [error] * 100
+    with pytest.raises(type(error)):
+        stage.loop._go_to({"fog-0": ()}, 0.0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LogError("damaged"),
+        OSError(errno.ENOENT, "no such file"),
+        InvalidInput([Defect(path="cut", value="x", rule="y")]),
+    ],
+)
+def test_what_is_not_the_disks_is_told_at_once(tmp_path: Path, error: Exception) -> None:
+    stage = Stage(tmp_path)
     stage.runtime.raises.append(error)
     with pytest.raises(type(error)):
-        # The disk is there: it is something else.
         stage.loop._go_to({"fog-0": ()}, 0.0)
+    assert stage.disk.slept == 0
+
+
+def test_an_error_of_the_disk_behind_one_of_the_log_is_known(tmp_path: Path) -> None:
+    with pytest.raises(LogError) as caught, explained("write", tmp_path):
+        raise FULL
+    assert is_of_disk(caught.value)
+    with pytest.raises(LogError) as caught, explained("write", tmp_path):
+        raise OSError(errno.EACCES, "not allowed")
+    assert not is_of_disk(caught.value)
+
+
+def test_blips_are_forgotten_after_a_while() -> None:
+    blips = Blips(most=2, within_s=60.0)
+    assert [blips.let_pass(FULL, at_s) for at_s in (0.0, 1.0, 2.0)] == [True, True, False]
+    assert [blips.let_pass(FULL, at_s) for at_s in (59.9, 60.0, 60.5)] == [False, True, False]
+    assert not blips.let_pass(None, 200.0)
+
+
+def test_a_run_waits_though_its_disk_does_not_even_say_who_has_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_folder: RunFolder) -> list[tuple[str, Path]]:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr("thalweg.spark.deployment.outage.list_requests", fail)
+    stage = Stage(tmp_path)
+    stage.disk.looks_away = 3
+    stage.runtime.events.append(died())
+    stage.loop.turn(0.0)
+    assert stage.runtime.restarted == 1
+
+
+def test_time_goes_on_in_a_second_outage(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    heartbeats = list[float]()
+    looks = iter([AWAY, AWAY, None, None, AWAY, AWAY, None])
+
+    def find_outage() -> str | None:
+        heartbeats.append(stage.folder.read_status().get("heartbeat_s", 0.0))
+        return next(looks)
+
+    stage.disk.find_outage = find_outage  # type: ignore[method-assign]
+    stage.runtime.raises.append(LogAway("gone"))
+    stage.runtime.events.append(died())
+    stage.loop.turn(50.0)
+    assert heartbeats == sorted(heartbeats)
+    assert heartbeats[-1] >= 50.0
 
 
 def test_a_run_that_waits_can_be_ended(tmp_path: Path) -> None:
@@ -181,7 +260,7 @@ def test_a_stop_that_was_asked_for_elsewhere_ends_the_wait(tmp_path: Path) -> No
     stage.disk.looks_away = 10**6
     leave(stage.folder, Request(kind=STOP))
     with pytest.raises(DeploymentFailed, match=AWAY):
-        stage.loop._wait_out(0.0)
+        stage.loop._outage.wait_out()
 
 
 def test_requests_are_taken_one_at_a_time(tmp_path: Path) -> None:
@@ -200,8 +279,13 @@ def test_what_is_away_or_full_is_named(tmp_path: Path) -> None:
     spec = DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=("fog-1",))
     assert "there is no log" in str(find_outage(spec))
     found_log(spec.log)
+    # Left by one who was killed while it looked, and by one who looks now.
+    for name, age_s in ((".room-old", 300.0), (".room-new", 0.0)):
+        (spec.log / name).write_bytes(b"")
+        at_s = time.time() - age_s
+        os.utime(spec.log / name, (at_s, at_s))
     assert find_outage(spec) is None
-    assert [file.name for file in spec.log.iterdir()] == [".log"]
+    assert {file.name for file in spec.log.iterdir()} == {".log", ".room-new"}
 
 
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: Any) -> None:

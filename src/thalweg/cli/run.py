@@ -41,6 +41,10 @@ def run(
     folder: Annotated[Path, typer.Option(help="Folder of the run; the same one resumes it.")] = (
         Path("run")
     ),
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with the run in the folder, or not at all."),
+    ] = False,
     interval: Annotated[str, typer.Option(help="How often to look at the run.")] = "2 s",
     trigger: Annotated[str, typer.Option(help="Least time from one batch to the next.")] = "200 ms",
     link: Annotated[
@@ -104,6 +108,7 @@ def run(
         link=link,
         bad_rows=bad_rows,
         adapt=LIVE_TRIGGER if adapt else None,
+        resume=resume,
     )
     if page and not dry_run:
         defects.attempt("", lambda: require_page(port))

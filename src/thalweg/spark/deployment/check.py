@@ -51,6 +51,7 @@ class RunWishes:
       one, all sites have one log.
     - `bad_rows`: what becomes of a row on which an operator fails: `dead-letter` or `fail`.
     - `heap_mb`, `config`: of every site's Spark.
+    - `resume`: to go on with a run that is in the folder, and to begin none where there is none.
     """
 
     pipeline: str
@@ -67,6 +68,7 @@ class RunWishes:
     bad_rows: str = DEAD_LETTER
     heap_mb: int = 768
     config: Mapping[str, str] = field(default_factory=dict)
+    resume: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +116,9 @@ def prepare(wishes: RunWishes, *, dry: bool = False) -> PreparedRun:
     interval_s = defects.attempt("", lambda: _duration("interval", wishes.interval))
     trigger_s = defects.attempt("", lambda: _duration("trigger", wishes.trigger))
     is_strategy = _holds(defects, lambda: _require_strategy(wishes))
-    is_free = dry or _holds(defects, folder.require_free)
+    # What is to go on where there is nothing must not be begun there.
+    is_there = _holds(defects, lambda: _require_run(wishes, folder))
+    is_free = is_there and (dry or _holds(defects, folder.require_free))
     adapter = None
     if found is not None and loaded is not None:
         adapter = defects.attempt("", partial(_adapter, wishes, found, loaded))
@@ -192,6 +196,13 @@ def _holds(defects: Defects, require: Callable[[], None]) -> bool:
         defects.absorb(error)
         return False
     return True
+
+
+def _require_run(wishes: RunWishes, folder: RunFolder) -> None:
+    if wishes.resume and not folder.exists:
+        rule = "a folder with a run to go on with"
+        hint = "its disk may be away; without resume, a new run is begun there"
+        raise InvalidInput([Defect(path="folder", value=str(folder.path), rule=rule, hint=hint)])
 
 
 def _require_strategy(wishes: RunWishes) -> None:

@@ -27,7 +27,8 @@ from thalweg.spark.deployment.chronicle import Chronicle
 from thalweg.spark.deployment.control import MOVE, ROLLBACK, Request, await_answer, leave
 from thalweg.spark.deployment.health.refusal import look_over
 from thalweg.spark.deployment.logs import open_logs
-from thalweg.spark.deployment.loop import DeploymentLoop, RunParts
+from thalweg.spark.deployment.loop import DeploymentLoop
+from thalweg.spark.deployment.parts import RunParts
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.deployment.runtime import Runtime, open_runtime

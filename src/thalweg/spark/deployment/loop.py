@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from thalweg.adapt.observation import Observation
 from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.model import Plan
 from thalweg.spark.deployment.chronicle import Chronicle
@@ -26,70 +23,19 @@ from thalweg.spark.deployment.control import (
     Request,
     answer,
     forget_answers,
-    list_requests,
     take,
     take_one,
 )
 from thalweg.spark.deployment.decisions import AdapterState, Verdict, expected_of, figures_of
-from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
+from thalweg.spark.deployment.folder import HistoryEntry
+from thalweg.spark.deployment.outage import DiskOutage
+from thalweg.spark.deployment.parts import Decides, RunParts
 from thalweg.spark.deployment.plan import Cuts
-from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
-from thalweg.spark.deployment.runtime import Runtime
 from thalweg.spark.deployment.status import describe_cuts, describe_site, nest_rates, same_cuts
-from thalweg.spark.deployment.tally import Rates, Tally
-from thalweg.spark.deployment.watch import Watcher
 from thalweg.spark.log.disk import LogError
 from thalweg.spark.monitor.record import arrival_of
 from thalweg.spark.site.channel import SiteError
 from thalweg.spark.site.site import SiteEvent, SiteStatus
-
-_OUTAGE_LOOK_S = 0.5
-
-
-class Decides(Protocol):
-    """What a run asks about its cuts; see `thalweg.spark.deployment.decisions.Adapter`."""
-
-    def look(
-        self, state: AdapterState, now_s: float, cuts: Cuts, rates: Rates | None
-    ) -> tuple[Verdict, AdapterState]:
-        """What to do about the cuts that run, and what to remember."""
-        ...
-
-    def hold(self, state: AdapterState, now_s: float, by: str) -> AdapterState:
-        """Remember that cuts were set by hand."""
-        ...
-
-    def observe(self, now_s: float, cuts: Cuts, rates: Rates) -> Observation:
-        """What the cuts cost at these rates."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunParts:
-    """What a run works with."""
-
-    runtime: Runtime
-    folder: RunFolder
-    tally: Tally
-    require_cuts: Callable[[Cuts], None]
-    watcher: Watcher | None = None
-    """Without one, only what is in the log is known."""
-    adapter: Decides | None = None
-    """Without one, cuts change only by hand."""
-    budget: RestartBudget = field(default_factory=RestartBudget)
-    chronicle: Chronicle | None = None
-    """Without one, nothing is kept of how the run was doing."""
-    about: Mapping[str, Any] = field(default_factory=dict)
-    """What every status says of the run: its pipeline, its network, …"""
-    clock: Callable[[], float] = time.monotonic
-    """Tells how long things take: it only goes forward, whatever is done to the time of day."""
-    mended: Sequence[str] = ()
-    """What had to be mended before it could go on, in words."""
-    find_outage: Callable[[], str | None] = lambda: None
-    """What keeps the disks of the run from being written, if anything does."""
-    is_stopping: Callable[[], bool] = lambda: False
-    """Whether somebody has asked it to end."""
-    sleep: Callable[[float], None] = time.sleep
 
 
 class DeploymentLoop:
@@ -107,6 +53,9 @@ class DeploymentLoop:
         self._note = ""
         self._changing = False
         self._glancing = threading.Lock()
+        self._told_s, self._told_at_s = now_s, parts.clock()
+        self._state = "running"
+        self._outage = DiskOutage(parts, self._chronicle, self._now_s, self._say_outage)
         self.changes: list[dict[str, Any]] = []
         self.restarts: list[dict[str, Any]] = []
         self.stopping = False
@@ -116,8 +65,16 @@ class DeploymentLoop:
         """What runs at every fog."""
         return dict(self._parts.runtime.cuts)
 
+    def _take_time(self, now_s: float) -> None:
+        self._told_s, self._told_at_s = now_s, self._parts.clock()
+
+    def _now_s(self) -> float:
+        """What time it is, however long something takes that was begun at a time that was told."""
+        return self._told_s + self._parts.clock() - self._told_at_s
+
     def begin(self, plan: Plan, cuts: Cuts, now_s: float) -> None:
         """Deploy these cuts where nothing ran before; else go on with what ran."""
+        self._take_time(now_s)
         forget_answers(self._parts.folder)
         self._tell_mended(self._parts.mended, now_s)
         # Whoever asked the run before to stop has got what they wanted.
@@ -142,11 +99,13 @@ class DeploymentLoop:
 
     def turn(self, now_s: float, timeout_s: float = 0.0) -> None:
         """Do what was asked, then what the sites need, waiting at most this long for an event."""
-        self._outlast(now_s, lambda: self._turn(now_s, timeout_s))
+        self._take_time(now_s)
+        self._outage.outlast(lambda: self._turn(now_s, timeout_s))
 
     def look(self, now_s: float) -> None:
         """See how the run is doing, and change its cuts if that is better."""
-        self._outlast(now_s, lambda: self._look(now_s))
+        self._take_time(now_s)
+        self._outage.outlast(lambda: self._look(now_s))
 
     def _turn(self, now_s: float, timeout_s: float) -> None:
         while (request := take_one(self._parts.folder)) is not None:
@@ -223,9 +182,9 @@ class DeploymentLoop:
             except SiteError as error:
                 # A hand-over goes on where it was, once the site is there again.
                 self._mend(error.site, str(error), now_s)
-            except (InvalidInput, LogError, OSError):
+            except (InvalidInput, LogError, OSError) as error:
                 # A site refuses what it is told where its log has gone.
-                if not self._wait_out(now_s):
+                if not self._outage.wait_out(error):
                     raise
 
     def _keep_history(self, cuts: Cuts, reason: str, now_s: float, plan: str | None) -> None:
@@ -316,7 +275,7 @@ class DeploymentLoop:
 
     def _mend(self, site: str, cause: str, now_s: float, query: str | None = None) -> None:
         while True:
-            self._wait_out(now_s)
+            self._outage.wait_out()
             self._parts.budget.spend(site, self._parts.clock(), cause)
             self.restarts.append({"site": site, "at_s": round(now_s, 3), "cause": cause})
             what = site if query is None else f"the query {query} of {site}"
@@ -331,48 +290,18 @@ class DeploymentLoop:
             except SiteError as error:
                 cause, query = str(error), None
             except (InvalidInput, LogError, OSError) as error:
-                if not self._wait_out(now_s):
+                if not self._outage.wait_out(error):
                     raise
                 cause = str(error)
 
-    def _outlast(self, now_s: float, act: Callable[[], None]) -> None:
-        """Do something; where a disk keeps that from being done, wait for the disk instead."""
-        try:
-            act()
-        except (LogError, OSError):
-            if not self._wait_out(now_s):
-                raise
+    def _say_outage(self, note: str, waiting: bool) -> None:
+        self._note, self._state = note, "waiting" if waiting else "running"
+        if waiting:
+            self._write_status()
 
-    def _wait_out(self, now_s: float) -> bool:
-        """Wait until the disks can be written; whether there was anything to wait for.
-
-        Raises:
-            DeploymentFailed: where the run is to end meanwhile.
-        """
-        outage = self._parts.find_outage()
-        if outage is None:
-            return False
-        begin_s = self._parts.clock()
-        self._tell_outage(now_s, "the run waits for its disk", outage)
-        while outage is not None:
-            asked = [kind for kind, _ in list_requests(self._parts.folder)]
-            if self._parts.is_stopping() or STOP in asked:
-                raise DeploymentFailed(f"it was ended while it waited: {outage}")
-            passed_s = self._parts.clock() - begin_s
-            self._note = f"waits for {passed_s:.0f} s: {outage}"
-            with suppress(OSError):
-                self._parts.folder.write_status(self.status("waiting", now_s + passed_s))
-            self._parts.sleep(_OUTAGE_LOOK_S)
-            outage = self._parts.find_outage()
-        seconds = self._parts.clock() - begin_s
-        self._note = f"waited {seconds:.0f} s for its disk"
-        self._tell_outage(now_s + seconds, "the disk is back", self._note)
-        return True
-
-    def _tell_outage(self, at_s: float, title: str, text: str) -> None:
-        # There may be no room for it.
+    def _write_status(self) -> None:
         with suppress(OSError):
-            self._chronicle.tell_mark(at_s, "outage", title, text)
+            self._parts.folder.write_status(self.status(self._state, self._now_s()))
 
     def _tell_mended(self, mended: Sequence[str], now_s: float) -> None:
         """Write down what was damaged and could be mended."""
@@ -407,6 +336,8 @@ class DeploymentLoop:
                     steady_s = self._parts.clock()
                     self._seen = figures_of(adapter.observe(steady_s, self.cuts, rates))
             self._chronicle.tell_frame(now_s, self._seen, self._sites)
+            # Whoever looks in takes a run that says nothing for one that hangs.
+            self._write_status()
 
     def status(self, state: str, now_s: float, error: str | None = None) -> dict[str, Any]:
         """How the run is doing, as plain data."""
