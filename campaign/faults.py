@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from campaign import moves, outages, replan
+from campaign.keyed_outages import KEYED_LOG_AWAY, take_keyed_log_away
 from campaign.outcome import Outcome, skip
 from campaign.strike import number_orders
 
@@ -59,6 +60,7 @@ def few_faults() -> dict[str, Fault]:
 def _outages() -> dict[str, Fault]:
     return {
         "log-away": Fault(outages.LOG_AWAY, partial(outages.take_log_away, ships=False)),
+        "moves-log-away": Fault(KEYED_LOG_AWAY, take_keyed_log_away),
         "link-away": Fault(outages.LINK_AWAY, partial(outages.take_log_away, ships=True)),
         "broker": Fault(outages.BROKER, outages.kill_broker),
         "disk-full": Fault(outages.DISK_FULL, outages.fill_disk),

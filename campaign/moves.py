@@ -30,6 +30,7 @@ from thalweg.spark.keyed.move import (
 )
 from thalweg.spark.keyed.mover import read_journal
 from thalweg.spark.log import Log
+from thalweg.spark.log.disk import LogError
 from thalweg.spark.log.segment import read_batches
 from thalweg.spark.log.writer import LogWriter
 
@@ -116,42 +117,42 @@ class KeyedTrial:
 
     def begin(self) -> None:
         """Start the operator on the first site, and wait for its first rows."""
-        self._want(SITES[0])
+        self.want(SITES[0])
         self.host.start()
-        self._await_site(SITES[0])
-        self._await_rows()
+        self.await_site(SITES[0])
+        self.await_rows()
 
     def hit_first(self, order: Order, diary: Diary) -> None:
         """Strike when the operator is started for the first time."""
         self.orders.leave(order)
-        self._want(SITES[0])
+        self.want(SITES[0])
         self.host.start()
         self._await_struck(order)
         ending = self._await_there(order, SITES[0])
-        self._await_rows()
-        diary.write(str(order), ending, self._longest_pause_s(self.orders.struck()[order.number]))
+        self.await_rows()
+        diary.write(str(order), ending, self.longest_pause_s(self.orders.struck()[order.number]))
 
     def hit(self, order: Order, diary: Diary) -> None:
         """Move the operator with the order left, and see that it gets there all the same."""
-        wanted = self._elsewhere()
+        wanted = self.elsewhere()
         if order.step in AFTERTHOUGHTS:
             wanted = self._prepare_afterthought(AFTERTHOUGHTS[order.step], wanted, order.number)
             self.orders.leave(order)
-            self._want(wanted)
+            self.want(wanted)
             self.host.start()
         else:
             self.orders.leave(order)
-            self._want(wanted)
+            self.want(wanted)
         self._await_struck(order)
         ending = self._await_there(order, wanted)
-        self._await_rows()
-        diary.write(str(order), ending, self._longest_pause_s(self.orders.struck()[order.number]))
+        self.await_rows()
+        diary.write(str(order), ending, self.longest_pause_s(self.orders.struck()[order.number]))
 
     def finish(self) -> Verdict:
         """End the feed, wait for the last row, and judge."""
         self._ending.set()
         self._feed.join()
-        self._await_rows()
+        self.await_rows()
         self.host.kill()
         return self.judge()
 
@@ -172,18 +173,19 @@ class KeyedTrial:
         """Have the mover die behind a step of a move, then want another site."""
         first = Order(number=10_000 + number, step=step, moment="after", target="coordinator")
         self.orders.leave(first)
-        self._want(wanted)
+        self.want(wanted)
         self._await_struck(first)
         self.host.await_end()
-        return self._elsewhere()
+        return self.elsewhere()
 
-    def _elsewhere(self) -> str:
+    def elsewhere(self) -> str:
         """The next site at which the operator neither is nor is to be."""
         state = read_journal(self.spec.journal)
         taken = {run.site for run in (state.running, state.successor) if run is not None}
         return next(site for site in SITES if site not in taken)
 
-    def _want(self, site: str) -> None:
+    def want(self, site: str) -> None:
+        """Have the operator go to a site."""
         draft = self.folder / ".wanted"
         draft.write_text(site, encoding="utf-8")
         draft.replace(self.folder / "wanted.txt")
@@ -200,10 +202,12 @@ class KeyedTrial:
             self.host.await_end()
             self.host.start()
             ending = "resumed"
-        self._await_site(site)
+        self.await_site(site)
         return ending
 
-    def _await_site(self, site: str) -> None:
+    def await_site(self, site: str) -> None:
+        """Wait until the operator is at a site."""
+
         def there() -> bool:
             self.host.require_there()
             with suppress(FileNotFoundError, ValueError):
@@ -213,7 +217,8 @@ class KeyedTrial:
 
         wait_until(there, f"the operator is at {site}", tell=self._tell)
 
-    def _await_rows(self) -> None:
+    def await_rows(self) -> None:
+        """Wait until a row has come out for every event that was sent by now."""
         wanted = self.count
 
         def came() -> bool:
@@ -222,7 +227,8 @@ class KeyedTrial:
 
         wait_until(came, f"{wanted} rows have come out", tell=self._tell)
 
-    def _longest_pause_s(self, since_s: float) -> float:
+    def longest_pause_s(self, since_s: float) -> float:
+        """The longest time in which no row came out, from a moment on."""
         segments = self.log.segments(self.spec.output)
         return longest_pause_s([s.folder.stat().st_mtime for s in segments], since_s)
 
@@ -230,9 +236,11 @@ class KeyedTrial:
         writer = LogWriter(self.spec.log, self.spec.input, "gate", 0, durable=False)
         batch = 0
         while not self._ending.wait(_STEP_S):
-            writer.publish(batch, make_keyed(self.count, _EVENTS))
-            self.count += _EVENTS
-            batch += 1
+            # What a log does not take is sent again, under the same key.
+            with suppress(LogError, OSError):
+                writer.publish(batch, make_keyed(self.count, _EVENTS))
+                self.count += _EVENTS
+                batch += 1
 
     def _tell(self) -> str:
         return f"sent {self.count}, {read_journal(self.spec.journal)}\n{self.host.told}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import struct
@@ -27,7 +28,7 @@ _JUMPS_S = (3600.0, 0.0, -3600.0, 0.0)
 _DISK_MB = 512
 _SETTLE_S = 5.0
 _CLOCK_SLACK_S = 30.0
-_MOST_OF_IT = 0.8
+MOST_OF_IT = 0.8
 """Of an outage, for which output must have stopped: the first of it may go to a batch under way."""
 _FULL_BLOCKS = 4
 
@@ -79,13 +80,23 @@ def jump_clock(folder: Path, jumps_s: tuple[float, ...] = _JUMPS_S) -> Outcome:
 
 
 def _await_shift(trial: Trial, shift_s: float) -> None:
-    """Wait until the deployment itself goes by that clock."""
+    """Wait until the deployment itself goes by that clock, and Spark's batches at every site do."""
 
     def goes() -> bool:
-        ahead_s = float(trial.folder.read_status().get("heartbeat_s", 0.0)) - time.time()
-        return abs(ahead_s - shift_s) < _CLOCK_SLACK_S
+        told_s = [float(trial.folder.read_status().get("heartbeat_s", 0.0))]
+        told_s += [_batch_time_s(checkpoint) for checkpoint in _running_checkpoints(trial)]
+        return all(abs(at_s - time.time() - shift_s) < _CLOCK_SLACK_S for at_s in told_s)
 
     wait_until(goes, f"the clock of the deployment is at {shift_s:+g} s", tell=trial.tell)
+
+
+def _batch_time_s(checkpoint: Path) -> float:
+    """What time it was for Spark when the last batch of a query began."""
+    newest = max(
+        int(file.name) for file in (checkpoint / "offsets").iterdir() if file.name.isdecimal()
+    )
+    _, told, *_ = (checkpoint / "offsets" / str(newest)).read_text(encoding="utf-8").splitlines()
+    return float(json.loads(told)["batchTimestampMs"]) / 1000.0
 
 
 class ShiftedClock:
@@ -112,6 +123,21 @@ class ShiftedClock:
 # Disks
 
 
+@contextmanager
+def disk_away(log: Path, *, leaving_a_folder: bool) -> Iterator[None]:
+    """Take a log away for as long as the block takes, as a disk goes that was mounted there."""
+    away = log.with_name(f"{log.name}-away")
+    log.rename(away)
+    if leaving_a_folder:
+        log.mkdir()
+    try:
+        yield
+    finally:
+        # Whatever was written there meanwhile is hidden by the disk that is back.
+        shutil.rmtree(log, ignore_errors=True)
+        away.rename(log)
+
+
 def take_log_away(folder: Path, *, ships: bool, outage_s: float = OUTAGE_S) -> Outcome:
     """Take the disk of the cloud's log away, leaving an empty folder; then bring it back."""
     began_s, diary = time.monotonic(), Diary()
@@ -120,16 +146,10 @@ def take_log_away(folder: Path, *, ships: bool, outage_s: float = OUTAGE_S) -> O
         trial.begin()
         for left in ("nothing", "an empty folder"):
             since_s = time.time()
-            away = folder / "away"
-            log.rename(away)
-            if left != "nothing":
-                log.mkdir()
-            time.sleep(outage_s)
-            # Whatever was written there meanwhile is hidden by the disk that is back.
-            shutil.rmtree(log, ignore_errors=True)
-            away.rename(log)
+            with disk_away(log, leaving_a_folder=left != "nothing"):
+                time.sleep(outage_s)
             what = f"away for {outage_s:g} s, leaving {left}"
-            recover(trial, diary, what, since_s, _MOST_OF_IT * outage_s)
+            recover(trial, diary, what, since_s, MOST_OF_IT * outage_s)
         kind = LINK_AWAY if ships else LOG_AWAY
         return diary.close(kind, trial.finish(), trial.feed.count, began_s)
 
@@ -151,7 +171,7 @@ def fill_disk(folder: Path, outage_s: float = OUTAGE_S) -> Outcome:
                 raise TrialStuck("the disk could not be filled")
             ballast.unlink()
             what = f"full for {outage_s:g} s, time {round_ + 1}"
-            recover(trial, diary, what, since_s, _MOST_OF_IT * outage_s)
+            recover(trial, diary, what, since_s, MOST_OF_IT * outage_s)
         return diary.close(DISK_FULL, trial.finish(), trial.feed.count, began_s)
 
 
@@ -206,7 +226,7 @@ def kill_broker(folder: Path, outage_s: float = OUTAGE_S) -> Outcome:
             time.sleep(outage_s)
             broker.start()
             what = f"away for {outage_s:g} s, time {round_ + 1}"
-            recover(trial, diary, what, since_s, _MOST_OF_IT * outage_s)
+            recover(trial, diary, what, since_s, MOST_OF_IT * outage_s)
         return diary.close(BROKER, trial.finish(), trial.feed.count, began_s)
 
 

@@ -15,6 +15,8 @@ from thalweg.errors import ThalwegError
 from thalweg.history import Verdict, check_history
 from thalweg.spark.deployment.control import MOVE, STOP, Request, await_answer, leave
 from thalweg.spark.deployment.folder import RunFolder
+from thalweg.spark.deployment.health.examine import examine
+from thalweg.spark.deployment.health.finding import PROBLEM
 from thalweg.spark.deployment.publications import complete_ms, read_publications
 from thalweg.spark.log import Log
 from thalweg.spark.log.names import sink_stream
@@ -144,11 +146,22 @@ class Trial:
         wait_until(ended, "the last window is out", tell=self.tell)
         leave(self.folder, Request(kind=STOP))
         self.host.await_end()
+        self._require_whole()
         expected = expect(self.feed.events)
         return {
             name: check_history(expectation, read_publications(self.log, name))
             for name, expectation in expected.items()
         }
+
+    def _require_whole(self) -> None:
+        """Raise `TrialStuck` where something of the run is damaged, though its results are right.
+
+        How full the disk is says nothing of that.
+        """
+        findings = examine(self.folder.path, deep=True).findings
+        wrong = [f for f in findings if f.level == PROBLEM and f.where != "disk"]
+        if wrong:
+            raise TrialStuck("\n".join(f"{each.where}: {each.what}" for each in wrong))
 
     def longest_pause_s(self, since_s: float) -> float:
         """The longest time in which no event came out, from a moment on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,11 +10,12 @@ from typing import Any, cast
 
 import pytest
 
+from spark.keyed_specs import spec_in
 from spark.threaded_site import ThreadedSite
+from thalweg.spark.deployment.lines import append_durably
 from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.keyed.keeper import KeyedKeeper
 from thalweg.spark.keyed.mover import MoveFailed
-from thalweg.spark.keyed.spec import KeyedSpec
 from thalweg.spark.site.channel import SiteError
 from thalweg.spark.site.site import SiteEvent
 
@@ -52,6 +54,8 @@ class MortalSite(ThreadedSite):
     def start(self, query: Any) -> None:
         if not self.alive:
             raise SiteError("x", "start", "its process has ended")
+        if query.name in self._queries and self._queries[query.name].error:
+            self._queries.pop(query.name).end()
         if query.name not in self._queries:
             # All that counts is in the log, so every start is a new one.
             for folder in (str(query.checkpoint), f"{query.checkpoint}.lots"):
@@ -63,17 +67,6 @@ def sites_of(*names: str) -> PlayedSites:
     sites = PlayedSites(*names)
     sites.update({name: MortalSite() for name in names})
     return sites
-
-
-def spec_in(folder: Path) -> KeyedSpec:
-    return KeyedSpec(
-        operator="spark.keyed_pipelines:tally",
-        folder=folder / "run",
-        log=folder / "log",
-        input="sources/rides",
-        output="edges/tally+board",
-        durable=False,
-    )
 
 
 def keep(folder: Path, sites: PlayedSites, **options: Any) -> KeyedKeeper:
@@ -138,3 +131,79 @@ def test_other_events_are_left_alone(tmp_path: Path) -> None:
     sites.events.append(cast("Any", SimpleNamespace(site="a", kind="silent", detail="")))
     with keep(tmp_path, sites) as keeper:
         assert not keeper.tend()
+
+
+class PlayedDisk:
+    """A disk with a log that comes back when it was looked for often enough."""
+
+    def __init__(self, log: Path, looks: int) -> None:
+        self.log, self.away = log, log.with_name("away")
+        self.looks = looks
+        self.told: list[str] = []
+
+    def go(self) -> None:
+        self.log.rename(self.away)
+
+    def sleep(self, _seconds: float) -> None:
+        self.looks -= 1
+        if self.looks == 0:
+            shutil.rmtree(self.log, ignore_errors=True)
+            self.away.rename(self.log)
+
+
+@pytest.mark.parametrize("leaves_a_folder", [False, True])
+def test_a_move_waits_while_the_log_is_away(tmp_path: Path, leaves_a_folder: bool) -> None:
+    sites, disk = sites_of("a", "b"), PlayedDisk(tmp_path / "log", looks=8)
+    with keep(tmp_path, sites, sleep=disk.sleep, on_outage=disk.told.append) as keeper:
+        keeper.go_to("a")
+        disk.go()
+        if leaves_a_folder:
+            disk.log.mkdir()
+        keeper.go_to("b")
+        assert keeper.site == "b"
+        assert disk.looks == 0
+        assert ["there is no log" in told for told in disk.told] == [True]
+        # It is no fault of a site, however long it takes.
+        assert keeper.restarts <= 1
+        for site in sites.values():
+            site.die()
+
+
+def test_a_disk_that_does_not_come_back_is_given_up_with_the_reason(tmp_path: Path) -> None:
+    sites, disk = sites_of("a", "b"), PlayedDisk(tmp_path / "log", looks=1_000)
+    with keep(tmp_path, sites, sleep=disk.sleep, outage_patience_s=3.0) as keeper:
+        keeper.go_to("a")
+        disk.go()
+        with pytest.raises(DeploymentFailed, match=r"waited 3 s in vain.*there is no log"):
+            keeper.go_to("b")
+        assert keeper.site == "a"
+        for site in sites.values():
+            site.die()
+
+
+def test_a_move_waits_while_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sites, left = sites_of("a", "b"), [3]
+
+    def find_outage(*_: object) -> str | None:
+        return "full" if left[0] else None
+
+    def gain_room(_seconds: float) -> None:
+        left[0] -= 1
+
+    def write(number: int, line: bytes) -> None:
+        if left[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append_durably(number, line)
+
+    with keep(tmp_path, sites, sleep=gain_room) as keeper:
+        keeper.go_to("a")
+        monkeypatch.setattr("thalweg.spark.keyed.keeper.find_outage_at", find_outage)
+        monkeypatch.setattr("thalweg.spark.keyed.mover.append_durably", write)
+        keeper.go_to("b")
+        assert keeper.site == "b"
+        assert left == [0]
+        assert keeper.restarts == 0
+        for site in sites.values():
+            site.die()
