@@ -10,6 +10,8 @@ import numpy as np
 from scipy import stats
 
 _MOST_ALIKE = 0.95
+# What twice as much as is possible would give.
+_PLAINLY = 0.5
 LEAST_POINTS = 6
 LONGEST_WARM_UP_S = 600.0
 """As long as a monitor remembers batches: until then a run has more in memory every minute."""
@@ -74,6 +76,11 @@ class Step:
         sent = self.born_per_s >= 0.9 * self.asked_per_s
         rows = self.lag_rows.per_s <= 0.1 * self.asked_per_s
         return sent and rows and self.lag_s.per_s <= 0.1
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether it was too much by so little that a pause of some seconds may have been it."""
+        return not self.keeps_up and (self.lag_s is None or self.lag_s.per_s <= _PLAINLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

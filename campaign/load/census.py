@@ -151,12 +151,12 @@ def read_histogram(text: str) -> int | None:
 
 
 def take_folder(folder: Path) -> dict[str, FolderFigures]:
-    """The files of a run by kind, without those of its log: they are many, and never fewer."""
+    """The files of a run by kind; of its log only drafts: segments are many, and never fewer."""
     files, sizes = Counter[str](), Counter[str]()
     for directory, inner, names in os.walk(folder):
         below = Path(directory).relative_to(folder).parts
-        if not below:
-            inner[:] = [name for name in inner if name not in ("log", "logs")]
+        if below and below[0] in ("log", "logs"):
+            _keep_drafts(below, inner, names)
         for name in names:
             kind = kind_of((*below, name))
             files[kind] += 1
@@ -168,6 +168,17 @@ def take_folder(folder: Path) -> dict[str, FolderFigures]:
     }
 
 
+def _keep_drafts(below: tuple[str, ...], inner: list[str], names: list[str]) -> None:
+    """Leave out of a folder of a log what is published in it; whatever has a dot is not."""
+    depth = len(below) - (2 if below[0] == "logs" else 1)
+    if any(part.startswith(".") for part in below):
+        names[:] = [name for name in names if name != "fence.json"]
+        return
+    if depth >= 1:
+        inner[:] = [name for name in inner if name.startswith(".")]
+    names[:] = [name for name in names if name.startswith(".") and name != ".log"]
+
+
 def kind_of(parts: tuple[str, ...]) -> str:
     """What a file of a run is for, by its path.
 
@@ -177,6 +188,8 @@ def kind_of(parts: tuple[str, ...]) -> str:
     'checkpoints: sources'
     """
     head = parts[0]
+    if head in ("log", "logs"):
+        return "drafts of the log"
     if head == "checkpoints" and len(parts) > 2:
         endings = {".intake": "lots", ".taken": "taken"}
         part = f"checkpoints: {parts[2]}" if len(parts) > 3 else head

@@ -13,6 +13,7 @@ from thalweg.errors import ThalwegError
 
 _LOOK_S = 0.25
 _MOST_STEPS = 14
+_LONGER = 3.0
 
 
 class Loaded(Protocol):
@@ -100,6 +101,9 @@ class Overload:
 def find_run_maximum(rig: Loaded, schedule: Schedule, tell: Tell) -> Maximum:
     """Raise the rate until the lag rises with it, then look in between.
 
+    Lag goes up and down with batches and collections: a rate that seems a little too much is
+    tried once more, for longer.
+
     Raises:
         ThalwegError: where no rate is kept up, or none is too much.
     """
@@ -109,9 +113,13 @@ def find_run_maximum(rig: Loaded, schedule: Schedule, tell: Tell) -> Maximum:
     while rate := next_rate(steps, schedule.first_per_s, schedule.factor, schedule.close):
         if len(steps) >= _MOST_STEPS:
             break
-        steps.append(_take_step(rig, schedule, rate))
-        tell(_describe(steps[-1]))
-        if not steps[-1].keeps_up:
+        step = _take_step(rig, schedule, rate, calm_s, schedule.step_s)
+        if step.is_unsure:
+            _drain(rig, schedule, find_maximum(steps) or rate / 4, calm_s + schedule.settle_s)
+            step = _take_step(rig, schedule, rate, calm_s, _LONGER * schedule.step_s)
+        steps.append(step)
+        tell(_describe(step))
+        if not step.keeps_up:
             _drain(rig, schedule, find_maximum(steps) or rate / 4, calm_s + schedule.settle_s)
     if not find_maximum(steps) or all(step.keeps_up for step in steps):
         raise ThalwegError(f"no maximum was found in {len(steps)} steps")
@@ -172,14 +180,17 @@ def _warm_up(rig: Loaded, schedule: Schedule) -> float:
     return lag.seconds
 
 
-def _take_step(rig: Loaded, schedule: Schedule, per_s: float) -> Step:
+def _take_step(
+    rig: Loaded, schedule: Schedule, per_s: float, calm_s: float, seconds: float
+) -> Step:
     """Look at the lag each time that results have come out: in between it rises at any rate."""
     rig.dial.per_s = per_s
+    # What came at the rate before has to be out.
+    rig.wait(schedule.settle_s + calm_s)
     begin_s = rig.now_s
-    rig.wait(schedule.settle_s)
     lags = [(rig.now_s, rig.read_lag())]
     fresh = list[tuple[float, Lag]]()
-    while _goes_on(schedule, rig.now_s - begin_s, len(fresh)):
+    while _goes_on(schedule, seconds, rig.now_s - begin_s, len(fresh)):
         rig.wait(_LOOK_S)
         before = lags[-1][1].results_upto_us
         lags.append((rig.now_s, rig.read_lag()))
@@ -196,10 +207,10 @@ def _take_step(rig: Loaded, schedule: Schedule, per_s: float) -> Step:
     )
 
 
-def _goes_on(schedule: Schedule, passed_s: float, points: int) -> bool:
-    if passed_s >= schedule.longest_step_s:
+def _goes_on(schedule: Schedule, seconds: float, passed_s: float, points: int) -> bool:
+    if passed_s >= max(seconds, schedule.longest_step_s):
         return False
-    return passed_s < schedule.step_s or points < LEAST_POINTS
+    return passed_s < seconds or points < LEAST_POINTS
 
 
 def _drain(rig: Loaded, schedule: Schedule, known_per_s: float, upto_s: float) -> None:

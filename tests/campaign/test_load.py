@@ -271,6 +271,26 @@ def test_maximum_of_a_queue_is_found_soaked_and_flooded(most_per_s):
     assert flood.relief[-1].lag.seconds <= calm_s
 
 
+class Hiccups(Queue):
+    """A queue that stands still for some seconds now and then."""
+
+    def __init__(self, most_per_s, seed):
+        super().__init__(most_per_s)
+        self._rng = np.random.default_rng(seed)
+
+    def _finish_batch(self):
+        super()._finish_batch()
+        if self._rng.random() < 0.03:
+            self._batch_ends_s += 4.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_hiccups_do_not_hide_the_maximum(seed):
+    queue = Hiccups(9000.0, seed)
+    maximum = find_run_maximum(queue, Schedule(soak_s=300.0), lambda _text: None)
+    assert maximum.per_s >= 0.6 * 9000.0
+
+
 def test_flood_that_does_not_go_is_told():
     queue = Queue(1000.0)
     schedule = Schedule(soak_s=60.0, relief_share=3.0, patience_s=50.0)
