@@ -1,5 +1,6 @@
 """The hand-over of cuts as a pure state machine, under crashes at any point."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -15,12 +16,14 @@ from thalweg.spark.deployment.hand_over import (
     Fence,
     Prepare,
     StartEpoch,
+    export_again,
     learn,
     next_steps,
     outline,
     plan_start,
 )
 from thalweg.spark.pipeline.windows import Opening
+from thalweg.spark.query.kept import KeptRows
 
 SITES = ("fog-0", "fog-1", "fog-2")
 cuts = st.dictionaries(
@@ -136,6 +139,32 @@ def test_learning_twice_changes_nothing():
     drained = learn(once, drain, offsets={"rides": 5}, last_batch=2)
     assert learn(drained, drain, offsets={"rides": 9}, last_batch=8) == drained
     assert learn(drained, start) == drained
+
+
+def test_what_is_known_of_handed_over_files_is_of_the_last_time_until_the_next_epoch_starts():
+    openings = {"o": Opening(senders=("x",), window=TimeWindow("10 s", "5 s"))}
+    state = DeploymentState.of(("fog-0",), openings)
+    state = learn(state, StartEpoch(site="fog-0", epoch=0, cut=("x", "o"), start=None))
+    drain = Drain(site="fog-0", epoch=0, cut=("x", "o", "p"))
+    state = learn(state, drain, offsets={"rides": 7}, last_batch=3, newest_ms=9_000)
+    (export,) = next_steps(state, {})
+    first = {"x+o": {"rows": 3, "file_bytes": 90, "sha256": "a"}}
+    exported = learn(state, export, kept=first)
+    assert exported.sites["fog-0"].kept == {"x+o": KeptRows(**first["x+o"])}
+    assert learn(exported, export, kept=first) == exported
+    # As it was written down before files were.
+    assert learn(state, export).sites["fog-0"].kept is None
+    fenced = learn(exported, next_steps(exported, {})[0])
+    for stage in (exported, fenced):
+        again = export_again(stage.sites["fog-0"], openings)
+        assert (again.keep, again.send, again.batch) == (export.keep, {}, export.batch)
+        second = {"x+o": {"rows": 3, "file_bytes": 91, "sha256": "b"}}
+        learnt = learn(stage, again, kept=second).sites["fog-0"]
+        assert learnt.kept == {"x+o": KeptRows(**second["x+o"])}
+        assert replace(learnt, kept=stage.sites["fog-0"].kept) == stage.sites["fog-0"]
+    (start,) = next_steps(fenced, {})
+    assert start.carried == ("x+o",)
+    assert learn(fenced, start).sites["fog-0"].kept is None
 
 
 def test_unknown_sites_are_told():
@@ -260,6 +289,13 @@ def test_every_window_is_computed_once_from_all_its_rows_wherever_its_operator_g
     for cut in wishes:
         while steps := next_steps(state, {"fog-0": cut}):
             (step,) = steps
+            if isinstance(step, StartEpoch) and step.carried and random.random() < 0.3:
+                # What was handed over is lost before it is used.
+                world.kept = []
+                again = export_again(state.sites["fog-0"], openings)
+                assert not again.send
+                journal.append((again, world.carry_out(again)))
+                state = recover()
             if isinstance(step, Prepare):
                 site = state.sites["fog-0"]
                 newest = world.run["newest"]

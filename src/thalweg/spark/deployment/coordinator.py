@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from thalweg.errors import Defects
+from thalweg.spark.deployment.export import HandsOver, export_windows, has_lost_windows
 from thalweg.spark.deployment.hand_over import (
     DeploymentState,
     Drain,
@@ -22,6 +23,7 @@ from thalweg.spark.deployment.hand_over import (
     SiteState,
     StartEpoch,
     Step,
+    export_again,
     next_steps,
     outline,
     plan_start,
@@ -30,7 +32,6 @@ from thalweg.spark.deployment.hand_over import learn as learn_step
 from thalweg.spark.deployment.journal import Journal
 from thalweg.spark.log import Log
 from thalweg.spark.pipeline.windows import Opening
-from thalweg.spark.query.carry import CarryOrder
 from thalweg.spark.query.spec import QuerySpec
 from thalweg.spark.site.channel import NO_QUERY, SiteError
 
@@ -44,7 +45,7 @@ DoAll = Callable[[Iterable[Callable[[], Any]]], list[Any]]
 _Given = TypeVar("_Given")
 
 
-class RunsQueries(Protocol):
+class RunsQueries(HandsOver, Protocol):
     """What a coordinator asks of a site."""
 
     def start(self, query: QuerySpec) -> object:
@@ -61,10 +62,6 @@ class RunsQueries(Protocol):
 
     def newest_ms(self, query: str) -> int | None:
         """The latest event time that a running query has been given."""
-        ...
-
-    def carry(self, query: QuerySpec, order: CarryOrder) -> object:
-        """Hand over the open windows of a query that was drained."""
         ...
 
     def ship(self, query: QuerySpec, batch: int) -> object:
@@ -106,6 +103,7 @@ class Coordinator:
     """Keeps a deployment at the cuts that are wanted; use it as a context manager.
 
     `do_all` makes the calls to different sites; all at the same time, unless told otherwise.
+    `log_of` gives the log of a site that has its own.
     """
 
     def __init__(
@@ -119,6 +117,7 @@ class Coordinator:
         on_done: OnStep | None = None,
         journal: KeepsSteps | None = None,
         do_all: DoAll | None = None,
+        log_of: Callable[[str], TakesFences] | None = None,
     ) -> None:
         """`on_step` is told a step before it is taken, `on_done` before it is written down."""
         missing = sorted({*spec.fogs, spec.cloud} - set(sites))
@@ -128,6 +127,7 @@ class Coordinator:
         defects.raise_if_any()
         self.spec = spec
         self._sites, self._log = sites, log
+        self._log_of: Callable[[str], TakesFences] = log_of or (lambda s: Log(spec.log_of(s)))
         self._journal: KeepsSteps = Journal(spec.journal) if journal is None else journal
         self._do_all = do_all or _do_all
         self._on_step = on_step or (lambda _step: None)
@@ -160,8 +160,10 @@ class Coordinator:
             # One site after the other: between its preparation and its barrier time goes on. Sites
             # where nothing runs yet have no such time.
             turn = first or steps[:1]
-            self._take(turn)
-            taken += turn
+            again = self._find_lost(turn)
+            for several in (again, turn):
+                self._take(several)
+                taken += several
         return tuple(taken)
 
     def stop(self) -> dict[str, Stand]:
@@ -180,6 +182,15 @@ class Coordinator:
             partial(self._sites[s.site].start, self.spec.query(s.site, s.epoch, s)) for s in ran
         )
         self.go_to({})
+
+    def _find_lost(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        """What has to be done again first: no epoch starts without what was handed over to it."""
+        sites = [self.state.sites[s.site] for s in steps if isinstance(s, StartEpoch) and s.carried]
+        return tuple(
+            export_again(site, self._openings)
+            for site in sites
+            if has_lost_windows(self.spec, site)
+        )
 
     def _take(self, steps: tuple[Step, ...]) -> None:
         """Carry out steps of different sites at the same time, and write down what was done."""
@@ -223,14 +234,8 @@ class Coordinator:
                 "newest_ms": stand.newest_ms,
             }
         elif isinstance(step, ExportState):
-            order = CarryOrder(
-                offsets=state.offsets or {},
-                batch=step.batch,
-                folder=str(self.spec.carried(step.site, step.epoch)),
-                keep=step.keep,
-                send=step.send,
-            )
-            site.carry(self.spec.query(step.site, step.epoch, state), order)
+            kept = export_windows(self.spec, self._openings, site, step, state)
+            reached = {"kept": kept}
         elif isinstance(step, Fence):
             self._fence(step)
         return reached
@@ -258,7 +263,7 @@ class Coordinator:
             )
         self._log.fence(step.site, step.epoch, step.last_batch)
         if self.spec.ships:
-            Log(self.spec.log_of(step.site)).fence(step.site, step.epoch, step.last_batch)
+            self._log_of(step.site).fence(step.site, step.epoch, step.last_batch)
 
     def _prepare(self, step: Prepare, state: SiteState) -> dict[str, int]:
         """Get an epoch ready; a site that cannot will start it from nothing."""

@@ -19,12 +19,13 @@ Who computes which window of an operator, told by the window's end:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from thalweg.errors import Defects
 from thalweg.spark.pipeline.windows import Opening, first_whole_end
+from thalweg.spark.query.kept import KeptRows
 
 Offsets = Mapping[str, Any]
 Ends = Mapping[str, int]
@@ -135,6 +136,8 @@ class SiteState:
     """What a hand-over that was begun leads to."""
     next_gates: Ends = field(default_factory=dict)
     """The gates that the next epoch was prepared with."""
+    kept: Mapping[str, KeptRows] | None = None
+    """The files that the last epoch has handed over to the next one, by edge; None: not known."""
 
     @property
     def reached_ms(self) -> int | None:
@@ -239,8 +242,23 @@ def _start_next(site: SiteState, openings: Mapping[str, Opening]) -> StartEpoch:
         start=site.offsets,
         clock_ms=site.reached_ms,
         gates=gates,
-        carried=tuple(f"{s}+{name}" for name in keep for s in openings[name].senders),
+        carried=edges_into(keep, openings),
     )
+
+
+def edges_into(names: Iterable[str], openings: Mapping[str, Opening]) -> tuple[str, ...]:
+    """The edges `x+y` by which rows come into windows of these operators."""
+    return tuple(f"{sender}+{name}" for name in names for sender in openings[name].senders)
+
+
+def export_again(site: SiteState, openings: Mapping[str, Opening]) -> ExportState:
+    """What makes the files once more that an epoch has handed over to the next one.
+
+    It is possible until the next one has begun, behind the fence as well: all is computed from the
+    rows up to the barrier, and what went to the cloud is there.
+    """
+    keep, _ = _open_windows(site, openings)
+    return ExportState(site=site.site, epoch=site.epoch, batch=site.last_batch, keep=keep, send={})
 
 
 def plan_start(
@@ -263,8 +281,11 @@ def learn(
     watermark_ms: int | None = None,
     newest_ms: int | None = None,
     gates: Ends | None = None,
+    kept: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> DeploymentState:
     """What is true after a step was carried out; of a drain also where it ended.
+
+    `kept` are the files that open windows were handed over in, as plain data.
 
     A step that is known already changes nothing, so that a journal can be read twice.
     """
@@ -285,6 +306,7 @@ def learn(
             watermark_ms=None,
             next_cut=None,
             next_gates={},
+            kept=None,
         )
         return replace(state, sites={**state.sites, step.site: site})
     if isinstance(step, Prepare):
@@ -306,12 +328,20 @@ def learn(
             next_cut=step.cut,
         )
     elif isinstance(step, ExportState) and site.phase == "drained":
-        site = replace(site, phase="exported", last_batch=step.batch)
+        site = replace(site, phase="exported", last_batch=step.batch, kept=_parse_kept(kept))
+    elif isinstance(step, ExportState) and site.phase in ("exported", "fenced"):
+        # Done once more, because files were lost.
+        site = replace(site, kept=_parse_kept(kept))
     elif isinstance(step, Fence) and site.phase in ("drained", "exported"):
         site = replace(site, phase="fenced")
     else:
         return state
     return replace(state, sites={**state.sites, step.site: site})
+
+
+def _parse_kept(kept: Mapping[str, Mapping[str, Any]] | None) -> dict[str, KeptRows] | None:
+    """The files that a journal tells of; journals did not always."""
+    return None if kept is None else {edge: KeptRows(**told) for edge, told in kept.items()}
 
 
 def outline(state: DeploymentState, wanted: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

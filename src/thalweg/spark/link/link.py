@@ -100,8 +100,8 @@ class LinkSpec:
 
     def __post_init__(self) -> None:
         defects = Defects()
-        known = link_kinds()
-        if self.kind not in known:
+        if not _is_kind(self.kind):
+            known = link_kinds()
             rule = f"a kind of link: {', '.join(known)}"
             defects.add("kind", self.kind, rule, nearest(str(self.kind), known))
         elif self.kind == KAFKA:
@@ -143,14 +143,18 @@ def parse_link(text: str) -> LinkSpec:
         InvalidInput: where it says none.
     """  # noqa: E501
     kind, colon, _ = text.partition("://") if isinstance(text, str) else ("", "", "")
-    known = link_kinds()
     defects = Defects()
-    if kind not in known or not (colon or kind == DIRECTORY):
+    if not _is_kind(kind) or not (colon or kind == DIRECTORY):
         rule = "directory, directory:///folder/of/the/log or kafka://host:port/topic"
-        hint = "" if kind in known or not kind else nearest(kind, known)
+        hint = "" if _is_kind(kind) or not kind else nearest(kind, link_kinds())
         defects.add("link", text, rule, hint)
     defects.raise_if_any()
     return LinkSpec(kind=kind, address=text if colon else "")
+
+
+def _is_kind(kind: str) -> bool:
+    # To look through all packages takes long, and every query of a run asks this again and again.
+    return kind in (DIRECTORY, KAFKA) or kind in link_kinds()
 
 
 def directory_in(address: str) -> str:

@@ -54,12 +54,22 @@ def is_log(root: Path | str) -> bool:
         return (folder / _MARK).is_file()
 
 
+def has_streams(root: Path | str) -> bool:
+    """Whether there is anything in a folder that looks like a log's."""
+    folder = Path(root)
+    with explained("read the log", folder):
+        return folder.is_dir() and any(each.is_dir() for each in folder.iterdir())
+
+
 def require_log(root: Path | str) -> None:
     """Raise `LogAway` where there is no log to go on with."""
     if not is_log(root):
+        # Somebody who was writing when the disk went may have left folders there.
+        mark = f" (a log whose mark was removed: `touch {Path(root) / _MARK}`)"
         raise LogAway(
             f"there is no log in {root}. Hint: if there was one, its disk is away: bring it back, "
-            "and the same command goes on. Nothing is begun anew in its place."
+            f"and the same command goes on{mark if has_streams(root) else ''}. Nothing is begun "
+            "anew in its place."
         )
 
 

@@ -16,15 +16,19 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from thalweg.errors import Defects
 from thalweg.spark.log import Log
+from thalweg.spark.log.disk import Disk
 from thalweg.spark.log.names import edge_stream, source_stream
 from thalweg.spark.log.plan import Reading, parse_offset
 from thalweg.spark.log.segment import Segment
 from thalweg.spark.log.writer import LogWriter
 from thalweg.spark.pipeline.reference import load_pipeline
 from thalweg.spark.pipeline.windows import AFTER, UPTO
-from thalweg.spark.query.checkpoint import Offsets
+from thalweg.spark.query.checkpoint import Offsets, last_finished
+from thalweg.spark.query.feeder import TakenLots
 from thalweg.spark.query.intake import read_segments, write_rows
+from thalweg.spark.query.kept import ROWS_FILE, find_fault
 from thalweg.spark.query.quarantine import LIMITS, find_bad_rows, why_it_fails
 from thalweg.spark.query.spec import QuerySpec
 
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
 
     from thalweg.spark.pipeline import Pipeline
     from thalweg.spark.pipeline.kinds import Step
+
+# The names on the way to a file of rows are in RUN/carried/SITE@EPOCH/EDGE/rows.
+_FOLDERS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +67,43 @@ def carry_folder(folder: Path | str, edge: str) -> Path:
     return Path(folder) / edge / "rows"
 
 
+def carry_file(folder: Path | str, edge: str) -> Path:
+    """The file with the rows of one edge."""
+    return carry_folder(folder, edge) / ROWS_FILE
+
+
+def require_carried(spec: QuerySpec) -> None:
+    """Raise `InvalidInput` for what was handed over to a query, is lost, and was not worked on.
+
+    Without it, its open windows would be left out, and nobody would know.
+    """
+    defects = Defects()
+    for edge, folder in sorted(spec.carried.items()):
+        file = Path(folder) / ROWS_FILE
+        fault = find_fault(file)
+        if fault and not _was_finished(spec.checkpoint, edge):
+            rule = "the rows of open windows that were handed over"
+            hint = (
+                f"it {fault}; restore the whole folder of the run from a copy, or have all rows "
+                "worked on again by `thalweg doctor FOLDER --rebuild`"
+            )
+            defects.add(f"carried.{edge}", str(file), rule, hint)
+    defects.raise_if_any()
+
+
+def _was_finished(checkpoint: Path, edge: str) -> bool:
+    """Whether a batch that is finished has taken the rows of an edge."""
+    try:
+        return edge in TakenLots(checkpoint).finished(last_finished(checkpoint))
+    except (OSError, ValueError):
+        return False
+
+
 def carry_windows(session: SparkSession, spec: QuerySpec, order: CarryOrder) -> dict[str, int]:
     """Hand over the open windows of an epoch that was drained; gives the rows by edge.
 
-    To do it again changes nothing.
+    To do it again changes nothing. What is kept at the site is as safe then as what is sent: with
+    `durable`, on the disk.
     """
     pipeline = load_pipeline(spec.pipeline)
     carried: dict[str, int] = {}
@@ -80,9 +120,7 @@ def carry_windows(session: SparkSession, spec: QuerySpec, order: CarryOrder) -> 
             table = _with_bounds(made[key], after_ms)
             carried[edge] = table.num_rows
             if name in order.keep:
-                target = carry_folder(order.folder, edge) / "0.parquet"
-                target.parent.mkdir(parents=True, exist_ok=True)
-                write_rows(table, target)
+                keep_rows(table, carry_file(order.folder, edge), Disk(durable=spec.durable))
             elif table.num_rows:
                 stream = edge_stream(sender, name)
                 writer = LogWriter(
@@ -90,6 +128,14 @@ def carry_windows(session: SparkSession, spec: QuerySpec, order: CarryOrder) -> 
                 )
                 writer.publish(order.batch, table)
     return carried
+
+
+def keep_rows(table: pa.Table, file: Path, disk: Disk) -> None:
+    """Put rows into their file, and have the folders that lead to it survive as it does."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_rows(table, file, disk)
+    for folder in file.parents[1:_FOLDERS]:
+        disk.sync_folder(folder)
 
 
 class _Rows:

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from thalweg.spark.log.disk import Disk
 from thalweg.spark.log.plan import Reading
 from thalweg.spark.log.reader import LogError, Offset
 from thalweg.spark.log.segment import Segment, read_batches
@@ -146,13 +147,21 @@ class Intake:
         return Lot(**json.loads(files[-1].read_bytes())) if files else None
 
 
-def write_rows(table: pa.Table, target: Path) -> None:
-    """Put rows where Spark's file source finds them, all at once."""
+def write_rows(table: pa.Table, target: Path, disk: Disk | None = None) -> None:
+    """Put rows where Spark's file source finds them, all at once.
+
+    With a disk that is durable, they are there after a power cut; else they may be lost with one.
+    """
     # Spark does not look at what begins with a dot.
     draft = target.with_name(f".{uuid4().hex}")
     pq.write_table(table, draft, compression="none", use_dictionary=False)
     _be_younger(draft, target)
+    if disk is not None and disk.durable:
+        with draft.open("r+b") as file:
+            disk.sync_file(file)
     draft.rename(target)
+    if disk is not None:
+        disk.sync_folder(target.parent)
 
 
 def _be_younger(draft: Path, target: Path) -> None:

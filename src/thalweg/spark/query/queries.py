@@ -27,6 +27,7 @@ from thalweg.spark.monitor.observation import watch, watch_broken, watch_inbox
 from thalweg.spark.pipeline.kinds import CLOCK
 from thalweg.spark.pipeline.reference import load_pipeline
 from thalweg.spark.pipeline.windows import BOUNDS
+from thalweg.spark.query.carry import require_carried
 from thalweg.spark.query.checkpoint import hold_checkpoint, require_writable
 from thalweg.spark.query.clock import (
     SINK_CLOCK,
@@ -111,6 +112,9 @@ def start_query(session: SparkSession, spec: QuerySpec, *, held: bool = False) -
             repair = Repair(restart=partial(make, session, spec))
             return RunningQuery(spec, make(session, spec), stack.pop_all(), repair=repair)
         _discard_what_was_for_another(spec)
+        if not held:
+            # What gets ready is handed nothing yet.
+            require_carried(spec)
         parts_of = QueryParts.of_spec(session, spec)
         pipeline, plan = parts_of.pipeline, parts_of.plan
         intakes = _open_intakes(spec, pipeline, plan, parts_of.schemas)
@@ -231,6 +235,7 @@ def _build(
     frames = {n: read(intakes[stream].rows_folder, n) for n, stream in plan.sources.items()}
     inbox = {edge: read(intakes[s].rows_folder, *edge) for edge, s in plan.inbox.items()}
     for edge, folder in plan.carried.items():
+        # Spark wants a folder; whether the rows are there that have to be was asked before.
         Path(folder).mkdir(parents=True, exist_ok=True)
         inbox[edge] = read(Path(folder), *edge)
         if spec.watched:

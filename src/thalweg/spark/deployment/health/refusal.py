@@ -17,6 +17,7 @@ from thalweg.spark.deployment.health.damage import Damage, find_damage
 from thalweg.spark.deployment.health.stakes import (
     RunPlaces,
     Stake,
+    find_lost_windows,
     has_fog_checkpoints,
     journaled,
     list_stakes,
@@ -83,7 +84,8 @@ def examine_stake(stake: Stake) -> tuple[Damage, ...]:
     """All damage of an epoch that is to go on; none where its log is away, and nothing is known."""
     if not is_log(stake.log):
         return ()
-    return find_damage(read_checkpoint(stake.checkpoint, stake.published, stake.carried))
+    facts = read_checkpoint(stake.checkpoint, stake.published, stake.carried)
+    return (*find_damage(facts), *find_lost_windows(stake))
 
 
 def examine_calmly(stake: Stake) -> tuple[Damage, ...]:

@@ -27,7 +27,7 @@ from thalweg.spark.deployment.journal import Journal
 from thalweg.spark.log import Log
 from thalweg.spark.log.disk import names_in
 from thalweg.spark.log.epoch import numbers_in
-from thalweg.spark.log.founding import found_log, require_log
+from thalweg.spark.log.founding import require_log
 from thalweg.spark.log.names import EDGES, SOURCES, number_of
 
 _LINKS, _READER = ".links", ".reader"
@@ -80,8 +80,6 @@ def rebuild(path: Path | str) -> tuple[str, ...]:
         for root in places.logs.values():
             # A disk that is away holds the rows that all is made of.
             require_log(root)
-            # An old log is known by what is in it, and most of that goes.
-            found_log(root)
         epochs, cuts = _read_marker(folder)
         for fog in places.fogs:
             epochs[fog] = max(_last_epoch(places, fog), epochs.get(fog, -1))

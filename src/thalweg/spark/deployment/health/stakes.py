@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from thalweg.model.names import is_name
 from thalweg.spark.deployment.folder import RunManifest
 from thalweg.spark.deployment.hand_over import SiteState
+from thalweg.spark.deployment.health.damage import Damage
 from thalweg.spark.log import Log
 from thalweg.spark.log.disk import names_in
 from thalweg.spark.log.epoch import last_batch_of
 from thalweg.spark.log.names import SOURCES, EpochPlace
-from thalweg.spark.query.carry import carry_folder
+from thalweg.spark.query.carry import carry_file
+from thalweg.spark.query.kept import MISSING, KeptRows, find_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,17 @@ class RunPlaces:
         """What the epoch before has handed over to the one that runs at a site."""
         folder = self.folder / "carried" / f"{site.site}@{site.epoch - 1}"
         edges = [edge for edge in site.carried if all(map(is_name, str(edge).split("+")))]
-        return tuple(carry_folder(folder, edge) / "0.parquet" for edge in edges)
+        return tuple(carry_file(folder, edge) for edge in edges)
+
+    def kept(self, site: SiteState) -> dict[Path, KeptRows]:
+        """What the last epoch has handed over to the next one of a site, which is not started."""
+        folder = self.folder / "carried" / f"{site.site}@{site.epoch}"
+        edges = (site.kept or {}) if site.phase in ("exported", "fenced") else {}
+        return {
+            carry_file(folder, edge): kept
+            for edge, kept in edges.items()
+            if all(map(is_name, str(edge).split("+")))
+        }
 
     def checkpoint(self, site: str, epoch: int) -> Path:
         """The checkpoint of an epoch."""
@@ -85,6 +97,8 @@ class Stake:
     log: Path
     carried: tuple[Path, ...] = ()
     """Files with rows of open windows that were handed over to it."""
+    kept: Mapping[Path, KeptRows] = field(default_factory=dict)
+    """Such files of a hand-over under way, which can still be made again."""
 
     @property
     def name(self) -> str:
@@ -99,22 +113,47 @@ class Stake:
 
 def list_stakes(places: RunPlaces, sites: Mapping[str, SiteState]) -> tuple[Stake, ...]:
     """The cloud's epoch, those that run at fogs, and those that were got ready for them."""
-    epochs: list[tuple[str, int, tuple[Path, ...]]] = [(places.cloud, 0, ())]
+    stakes = [_stake(places, places.cloud, 0)]
     for name, site in sorted(sites.items()):
         if site.phase == "running":
-            epochs.append((name, site.epoch, places.carried(site)))
-        if site.phase != "idle" and places.checkpoint(name, site.epoch + 1).exists():
-            epochs.append((name, site.epoch + 1, ()))
-    return tuple(
-        Stake(
-            site=site,
-            epoch=epoch,
-            checkpoint=places.checkpoint(site, epoch),
-            log=places.log_of(site),
-            carried=carried,
-        )
-        for site, epoch, carried in epochs
+            stakes.append(_stake(places, name, site.epoch, carried=places.carried(site)))
+        kept, ready = places.kept(site), places.checkpoint(name, site.epoch + 1).exists()
+        if site.phase != "idle" and (ready or kept):
+            stakes.append(_stake(places, name, site.epoch + 1, kept=kept))
+    return tuple(stakes)
+
+
+def _stake(
+    places: RunPlaces,
+    site: str,
+    epoch: int,
+    *,
+    carried: tuple[Path, ...] = (),
+    kept: Mapping[Path, KeptRows] | None = None,
+) -> Stake:
+    return Stake(
+        site=site,
+        epoch=epoch,
+        checkpoint=places.checkpoint(site, epoch),
+        log=places.log_of(site),
+        carried=carried,
+        kept=kept or {},
     )
+
+
+def find_lost_windows(stake: Stake) -> Iterator[Damage]:
+    """Files of a hand-over under way that are not what they were; the next start makes them again.
+
+    One that is torn is set aside before. Where one is missing, there is nothing else to do.
+    """
+    then = "the rows of these open windows are made again from the log"
+    for file, kept in stake.kept.items():
+        fault = find_fault(file, kept)
+        if fault == MISSING:
+            what = f"{fault}: the next `thalweg run` goes on with the hand-over, and {then}"
+            yield Damage(where=file, what=what, harmless=True)
+        elif fault:
+            yield Damage(where=file, what=fault, aside=(file,), then=then)
 
 
 def last_published(root: Path, site: str, epoch: int) -> int:
