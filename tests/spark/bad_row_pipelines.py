@@ -35,3 +35,21 @@ def weigh(parse: Any) -> Any:
 
 
 readings.sink("list", weigh)
+
+# Rows that one of two operators fails on.
+branches = Pipeline("branches")
+_numbers = branches.source("readings", schema="n long, sensor int, text string", key="sensor")
+
+
+@branches.operator(_numbers, kind="row-wise")
+def double(readings: Any) -> Any:
+    return readings.select("n", sql.expr("2 * CAST(text AS INT)").alias("double"))
+
+
+@branches.operator(_numbers, kind="row-wise")
+def invert(readings: Any) -> Any:
+    return readings.select("n", sql.expr("8 / CAST(text AS INT)").alias("inverse"))
+
+
+branches.sink("doubles", double)
+branches.sink("inverses", invert)

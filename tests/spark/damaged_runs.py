@@ -50,7 +50,7 @@ def make_checkpoint(
         write_summed(path / "offsets" / str(batch), f"v1\n{{}}\n{offset}\n-")
         entry = {"path": f"file://{intake}/{stream}/rows/{batch}.parquet", "batchId": batch}
         write_summed(path / "sources" / "0" / str(batch), f"v1\n{json.dumps(entry)}")
-        lots = {"lots": {stream: batch}, "rows": {}}
+        lots = {"lots": {stream: batch}, "rows": {}, "state": [0]}
         record = path.with_name(path.name + ".taken") / str(batch)
         record.parent.mkdir(exist_ok=True)
         record.write_text(json.dumps(lots))
@@ -63,8 +63,29 @@ def make_checkpoint(
     for batch in range(finished + 1):
         write_summed(path / "commits" / str(batch), 'v1\n{"nextBatchWatermarkMs":1}')
         write_summed(path / "state" / "0" / "0" / f"{batch + 1}.changelog", f"state {batch}")
+    describe_state(path / "state" / "0")
     path.with_name(path.name + ".shape").write_text("{}")
     return path
+
+
+def describe_state(
+    operator: Path,
+    stores: Sequence[str] = ("default",),
+    partitions: int = 1,
+    *,
+    kind: str = "stateStoreSave",
+    key: Sequence[str] = ("zone",),
+) -> None:
+    """What Spark writes of the stores of an operator beside them."""
+    info = [
+        {"storeName": name, "numColsPrefixKey": 0, "numPartitions": partitions} for name in stores
+    ]
+    about = {"operatorId": int(operator.name), "operatorName": kind}
+    told = {"operatorInfo": about, "stateStoreInfo": info}
+    write_summed(operator / "_metadata" / "metadata", f"v1\n{json.dumps(told)}")
+    fields = [{"name": name, "type": "integer"} for name in key]
+    schema = json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
+    write_summed(operator / "0" / "_metadata" / "schema", f"\0\2v2\0{schema}\0")
 
 
 def publish(root: Path, stream: str, site: str, batches: Sequence[int], epoch: int = 0) -> None:

@@ -20,6 +20,7 @@ from spark.damaged_runs import (
     FOG,
     MANIFEST,
     NOW_S,
+    describe_state,
     make_checkpoint,
     make_run,
     publish,
@@ -52,6 +53,7 @@ from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
 from thalweg.spark.log.disk import LogError
 from thalweg.spark.query.checkpoint import hold_checkpoint
+from thalweg.spark.query.feeder import TakenLots
 from thalweg.spark.query.spec import QuerySpec
 
 pytest.importorskip("pyspark")
@@ -243,6 +245,117 @@ def test_a_snapshot_stands_for_all_steps_before_it(tmp_path: Path) -> None:
     assert judged(checkpoint, ALL) == ()
     empty(store / "3.zip")
     assert sort_of(judged(checkpoint, ALL)) == FATAL
+
+
+JOINED = ("left-keyToNumValues", "right-keyToNumValues")
+
+
+def add_joins(checkpoint: Path, *operators: int) -> None:
+    """Operators after the first with two partitions of two stores each, as Spark leaves them."""
+    for operator in operators:
+        folder = checkpoint / "state" / str(operator)
+        describe_state(folder, JOINED, partitions=2, kind="symmetricHashJoin")
+        for store in [folder / str(part) / name for part in (0, 1) for name in JOINED]:
+            for version in range(1, ALL + 2):
+                write_summed(store / f"{version}.changelog", f"state {version}")
+    told = {"rows": {}, "state": [0, *operators]}
+    for record in checkpoint.with_name("fog-0@0.taken").iterdir():
+        lots = json.loads(record.read_bytes())["lots"]
+        record.write_text(json.dumps({"lots": lots, **told}))
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        ("state", ["state"]),
+        ("state/0", ["state/0"]),
+        ("state/1", ["state/1"]),
+        ("state/2", ["state/2"]),
+        ("state/0/0", ["state/0/0"]),
+        ("state/1/0", ["state/1/0"]),
+        ("state/1/1", ["state/1/1"]),
+        (f"state/2/1/{JOINED[1]}", [f"state/2/1/{JOINED[1]}"]),
+        ("state/1/_metadata", []),
+    ],
+)
+def test_a_state_that_vanished_is_told_by_the_folder_that_is_gone(
+    tmp_path: Path, gone: str, told: list[str]
+) -> None:
+    checkpoint = make_checkpoint(tmp_path / "fog-0@0")
+    add_joins(checkpoint, 1, 2)
+    assert judged(checkpoint, ALL) == ()
+    shutil.rmtree(checkpoint / gone)
+    damages = judged(checkpoint, ALL)
+    assert [str(damage.where.relative_to(checkpoint)) for damage in damages] == told
+    for damage in damages:
+        assert damage.is_fatal
+        assert damage.what == "is missing or empty: the state before batch 5 is lost"
+
+
+def test_a_batch_writes_down_whose_state_was_there_when_it_began(tmp_path: Path) -> None:
+    checkpoint, taken = tmp_path / "fog-0@0", TakenLots(tmp_path / "fog-0@0")
+    taken.record(0)
+    for operator in ("0", "10", "2", "_drafts"):
+        (checkpoint / "state" / operator).mkdir(parents=True)
+    taken.record(1)
+    records = [json.loads((tmp_path / "fog-0@0.taken" / n).read_bytes()) for n in ("0", "1")]
+    assert [record["state"] for record in records] == [[], [0, 2, 10]]
+
+
+def test_a_state_that_vanished_is_a_problem_of_the_run_and_refused(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run")
+    shutil.rmtree(folder / "checkpoints" / "cloud@0" / "state")
+    (problem,) = problems(folder)
+    assert problem.where == "checkpoints/cloud@0/state"
+    assert f"`thalweg doctor {folder} --rebuild --yes`" in problem.remedy
+    with pytest.raises(DeploymentFailed, match=r"cloud@0/state: is missing.*`thalweg doctor "):
+        look_over(spec_of(folder))
+
+
+def test_who_has_no_state_or_has_finished_nothing_misses_none(tmp_path: Path) -> None:
+    stateless = make_checkpoint(tmp_path / "a" / "fog-0@0")
+    shutil.rmtree(stateless / "state")
+    for record in stateless.with_name("fog-0@0.taken").iterdir():
+        record.write_text(record.read_text().replace('"state": [0]', '"state": []'))
+    assert judged(stateless, ALL) == ()
+    first = make_checkpoint(tmp_path / "b" / "fog-0@0", begun=0, finished=-1)
+    for _ in range(2):
+        assert judged(first, -1) == ()
+        shutil.rmtree(first / "state", ignore_errors=True)
+    # Records of an older version say nothing, and a number that is left out does.
+    old = make_checkpoint(tmp_path / "c" / "fog-0@0")
+    add_joins(old, 1)
+    for record in old.with_name("fog-0@0.taken").iterdir():
+        record.write_text(json.dumps(json.loads(record.read_bytes())["lots"]))
+    assert judged(old, ALL) == ()
+    shutil.rmtree(old / "state" / "0")
+    assert [damage.where for damage in judged(old, ALL)] == [old / "state" / "0"]
+
+
+def test_a_partition_is_missed_unless_all_rows_are_in_one_place(tmp_path: Path) -> None:
+    checkpoint = make_checkpoint(tmp_path / "fog-0@0")
+    operator = checkpoint / "state" / "0"
+    for kind, key in (("stateStoreSave", ()), ("globalLimit", ("key",)), ("new", ("zone",))):
+        describe_state(operator, partitions=4, kind=kind, key=key)
+        assert judged(checkpoint, ALL) == ()
+    for kind in ("stateStoreSave", "dedupe"):
+        describe_state(operator, partitions=4, kind=kind)
+        lost = [damage.where.name for damage in judged(checkpoint, ALL)]
+        assert lost == ["1", "2", "3"]
+
+
+def test_numbers_and_names_of_a_state_that_cannot_be_cost_nothing(tmp_path: Path) -> None:
+    checkpoint = make_checkpoint(tmp_path / "fog-0@0")
+    for store, partitions in (("../../..", 10**15), ("a/b", 2), ("x" * 300, 1), ("late", 10**15)):
+        describe_state(checkpoint / "state" / "0", (store,), partitions)
+        found = judged(checkpoint, ALL)
+        assert len(found) <= 10
+        assert all(damage.where.is_relative_to(checkpoint / "state") for damage in found)
+    (checkpoint / "state" / str(10**12)).mkdir()
+    assert 0 < len(judged(checkpoint, ALL)) <= 30
+    for record in tmp_path.joinpath("fog-0@0.taken").iterdir():
+        record.write_text('{"lots": {"sources:rides": 4}, "state": [-1, "0", 1e9, 123456789, {}]}')
+    assert 0 < len(judged(checkpoint, ALL)) <= 30
 
 
 @settings(max_examples=60, deadline=None)
@@ -481,6 +594,23 @@ def test_rows_that_were_changed_are_found_by_a_deep_look_alone(tmp_path: Path) -
     assert problems(folder) == []
     (problem,) = problems(folder, deep=True)
     assert "other rows than were published" in problem.what
+
+
+def test_what_cannot_be_looked_at_has_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    folder = make_run(tmp_path / "run")
+    for name in ("examine_calmly", "read_backlog", "read_log", "read_disk"):
+        monkeypatch.setitem(examine.__globals__, name, fail)
+    found = problems(folder)
+    assert {problem.where for problem in found} == {"cloud@0", f"{FOG}@0", "lag", "log", "disk"}
+    for problem in found:
+        assert problem.what.startswith("cannot be looked at: PermissionError")
+        assert f"may read all of {folder}" in problem.remedy
+        assert f"`thalweg doctor {folder} --rebuild --yes`" in problem.remedy
 
 
 def test_what_waits_is_counted(tmp_path: Path) -> None:
@@ -846,8 +976,6 @@ def test_with_a_link_a_rebuild_keeps_what_was_born_at_the_fogs(tmp_path: Path) -
     shutil.copytree(folder / "log", own)
     shutil.rmtree(folder / "log" / "sources")
     shutil.rmtree(own / "sinks")
-    # As logs were before they had a mark.
-    (folder / "log" / ".log").unlink()
     for root, name in ((own, f"{FOG}-0.json"), (folder / "log", ".reader")):
         (root / ".links").mkdir()
         (root / ".links" / name).write_text('{"edges/clean+total": {"0": 3}}')

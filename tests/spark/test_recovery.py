@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -20,6 +21,22 @@ pytest.importorskip("pyspark")
 
 PIPELINE = "spark.site_pipelines:rides"
 PATIENCE_S = 120.0
+
+
+def lose_state(folder: Path, tmp_path: Path) -> None:
+    """A state that Spark has written is missed, as a whole and in part, wherever one was."""
+    assert examine(folder).is_well
+    stores = sorted(folder.glob("checkpoints/*@*/state/*/*/1.changelog"))
+    assert any(store.is_relative_to(folder / "checkpoints" / "cloud@0") for store in stores)
+    for place, store in enumerate(stores):
+        for above in (0, 1, 2):
+            lost = store.parents[above].relative_to(folder)
+            copy = Path(shutil.copytree(folder, tmp_path / f"copy-{place}-{above}"))
+            shutil.rmtree(copy / lost)
+            found = [f for f in examine(copy).findings if f.level == "problem"]
+            assert [finding.where for finding in found] == [str(lost)]
+            assert "the state before batch" in found[0].what
+            assert "--rebuild" in found[0].remedy
 
 
 @pytest.mark.jvm
@@ -42,6 +59,7 @@ def test_a_torn_commit_is_mended_lost_offsets_are_refused_and_a_rebuild_gives_al
             cuts = {"fog-0": ("clean",)}
             run.move(cuts)
         wait_for(lambda: len(listed(folder)) == 50)
+    lose_state(folder, tmp_path)
     checkpoint = folder / "checkpoints" / "cloud@0"
     last = checkpoint / "commits" / str(last_number(checkpoint / "commits"))
     last.write_bytes(b"")

@@ -18,7 +18,8 @@ def verify(
 ) -> None:
     """Work on all rows of a run once more, in one place, and compare every sink row by row.
 
-    Of a live run, what is due by now is compared. Ends with 1 where anything differs.
+    Dead letters are compared, too: one of each row that fails there. Of a live run, what is due by
+    now is compared. Ends with 1 where anything differs.
     """
     from thalweg.spark.deployment.one_place import verify as verify_run
 

@@ -5,25 +5,32 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from thalweg.errors import Defect, Defects, InvalidInput, ThalwegError
+from thalweg.errors import Defects, InvalidInput, ThalwegError
 from thalweg.history import Expectation, Verdict, check_history
 from thalweg.spark.class_archive import archive_options
 from thalweg.spark.deployment.check import find_pipeline
 from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.health.stakes import RunPlaces
 from thalweg.spark.deployment.plan import fingerprint_graph
-from thalweg.spark.deployment.publications import complete_ms, read_publications
+from thalweg.spark.deployment.publications import (
+    Letters,
+    complete_ms,
+    read_letters,
+    read_publications,
+)
+from thalweg.spark.deployment.replay import Replayed, replay
 from thalweg.spark.java import find_java
 from thalweg.spark.log import Log
 from thalweg.spark.log.names import source_stream
+from thalweg.spark.pipeline.kinds import DEAD_LETTERS
 from thalweg.spark.query.clock import END_OF_TIME_MS
-from thalweg.spark.query.intake import write_rows
+from thalweg.spark.query.running import first_words
 from thalweg.spark.session import open_session
 from thalweg.spark.site.config import site_config
 
@@ -50,8 +57,13 @@ class Compared:
 
     @property
     def rows(self) -> int:
-        """Rows that came out."""
-        return sum(verdict.found for verdict in self.verdicts.values())
+        """Rows that came out; what was set aside did not."""
+        return sum(v.found for name, v in self.verdicts.items() if name != DEAD_LETTERS)
+
+    @property
+    def letters(self) -> int:
+        """Rows that were set aside as dead letters."""
+        return self.verdicts[DEAD_LETTERS].found if DEAD_LETTERS in self.verdicts else 0
 
     @property
     def missing(self) -> int:
@@ -71,12 +83,14 @@ class Compared:
     @property
     def same(self) -> bool:
         """Whether the split run gave the rows of the run in one place, and there are some."""
-        return self.rows > 0 and all(verdict.is_right for verdict in self.verdicts.values())
+        came = self.rows + self.letters
+        return came > 0 and all(verdict.is_right for verdict in self.verdicts.values())
 
     def __str__(self) -> str:
         verdict = "the same as in one place" if self.same else "NOT as in one place"
+        aside = f", {self.letters:,} set aside" if self.letters else ""
         return (
-            f"{self.born:,} rows in, {self.rows:,} rows out: {verdict} "
+            f"{self.born:,} rows in, {self.rows:,} rows out{aside}: {verdict} "
             f"({self.missing} missing, {self.extra} too many)"
         )
 
@@ -94,12 +108,20 @@ def await_last_row(
     Raises:
         ThalwegError: where the run ends before that, or it takes too long.
     """
-    log, deadline = Log(run.prepared.spec.log), time.monotonic() + patience_s
+    spec = run.prepared.spec
+    log, deadline = Log(spec.log), time.monotonic() + patience_s
     while not _has_ended(log):
         if not run.is_active:
-            raise run.exception or ThalwegError("the run has ended before its last row")
+            raise run.exception or ThalwegError(
+                "the run has ended before its last row. "
+                f"Hint: `thalweg doctor {spec.folder}` says why; the same command goes on."
+            )
         if time.monotonic() > deadline:
-            raise ThalwegError(f"the last results are not there after {patience_s:g} s")
+            raise ThalwegError(
+                f"the last results are not there after {patience_s:g} s. "
+                f"Hint: `thalweg status {spec.folder}` says how far it is, `thalweg doctor "
+                f"{spec.folder}` what is wrong; it may also need more time."
+            )
         meanwhile()
         time.sleep(_LOOK_S)
 
@@ -113,7 +135,7 @@ def compare_with_one_place(run: Deployment) -> Compared:
     spec = run.prepared.spec
     # Without a link all sites write into one log; with one, each fog into its own.
     logs = [Log(root) for root in dict.fromkeys(spec.log_of(fog) for fog in spec.fogs)]
-    return _compare(run.prepared.pipeline, Log(spec.log), logs)
+    return _compare(run.prepared.pipeline, spec.folder, Log(spec.log), logs)
 
 
 def verify(pipeline: str, folder: Path | str) -> Compared:
@@ -123,21 +145,22 @@ def verify(pipeline: str, folder: Path | str) -> Compared:
 
     Raises:
         InvalidInput: where there is no run in the folder, or it is not of this pipeline.
-        ThalwegError: where nothing can be said yet.
+        ThalwegError: where nothing can be said yet, or the pipeline cannot run here.
     """
     found = RunFolder.of_run(folder)
     manifest, own = found.read_manifest(), find_pipeline(pipeline)
     defects = Defects()
     same = fingerprint_graph(own) == manifest.graph
     rule = f"the pipeline of this run, {manifest.pipeline}, as it was"
-    defects.require(same, "pipeline", pipeline, rule)
+    hint = f"`thalweg verify {manifest.pipeline} {folder}`, with its code as the run had it"
+    defects.require(same, "pipeline", pipeline, rule, hint)
     defects.raise_if_any()
     places = RunPlaces.of(found.path, manifest)
     logs = [Log(root) for root in dict.fromkeys(map(places.log_of, places.fogs))]
-    return _compare(own, Log(places.log), logs)
+    return _compare(own, found.path, Log(places.log), logs)
 
 
-def _compare(pipeline: Pipeline, log: Log, logs: Sequence[Log]) -> Compared:
+def _compare(pipeline: Pipeline, folder: Path, log: Log, logs: Sequence[Log]) -> Compared:
     # Asked before anything is read: what was due by then is in what is read.
     upto_ms, ended = complete_ms(log), _has_ended(log)
     if upto_ms is None:
@@ -145,53 +168,93 @@ def _compare(pipeline: Pipeline, log: Log, logs: Sequence[Log]) -> Compared:
             "no result is due yet: no site has said how far its time has come. "
             "Hint: look again when rows have come."
         )
-    sources, sinks = (
-        [step.name for step in pipeline.steps if step.role == role] for role in ("source", "sink")
-    )
-    born = {name: pa.concat_tables(_born(logs, name)) for name in sources}
-    wanted = _compute(pipeline, born, sinks)
-    verdicts = {}
-    for name in sinks:
-        due = _due_column(pipeline, name, wanted[name])
-        if due is None and not ended:
-            rule = "a run that has ended, or sinks whose rows have a time"
-            raise InvalidInput([Defect(path=f"sinks.{name}", value="no time", rule=rule)])
-        key = _key_columns(pipeline.step(name), wanted[name])
-        expectation = Expectation(rows=wanted[name], key=key, due=due, tolerance=_TOLERANCE)
-        verdicts[name] = check_history(
-            expectation, read_publications(log, name), upto_ms=None if ended else upto_ms
-        )
+    sources = [step.name for step in pipeline.steps if step.role == "source"]
+    try:
+        born = {name: pa.concat_tables(_born(logs, name, folder)) for name in sources}
+        letters = read_letters(log)
+    except (pa.ArrowException, KeyError) as error:
+        raise ThalwegError(
+            f"the log holds other rows than a run writes: {error}. "
+            f"Hint: `thalweg doctor {folder} --deep` says which, and what to do."
+        ) from error
+    wanted = _compute(pipeline, born, letters)
+    verdicts = {
+        name: _judge(pipeline, name, rows, log, None if ended else upto_ms)
+        for name, rows in wanted.sinks.items()
+    }
+    if wanted.letters.num_rows or any(p.rows.num_rows for p in letters.publications):
+        verdicts[DEAD_LETTERS] = _judge_letters(wanted.letters, letters, ended=ended)
     return Compared(
         born=sum(table.num_rows for table in born.values()), verdicts=verdicts, ended=ended
     )
 
 
-def _compute(
-    pipeline: Pipeline, born: Mapping[str, pa.Table], sinks: Iterable[str]
-) -> dict[str, pa.Table]:
-    """What every sink gets where nothing is split."""
+def _judge(
+    pipeline: Pipeline, sink: str, wanted: pa.Table, log: Log, upto_ms: int | None
+) -> Verdict:
+    """What the checker says of a sink; up to a time, where more may be still to come."""
+    came, defects = list(read_publications(log, sink)), Defects()
+    due = _due_column(pipeline, sink, [wanted, *(p.rows for p in came)])
+    if due is None and upto_ms is not None:
+        rule = "a run that has ended, or sinks whose rows have a time"
+        hint = "`Gateway.close` at every source ends it; then ask again"
+        defects.add(f"sinks.{sink}", "no time", rule, hint)
+    names = sorted(wanted.column_names)
+    for columns in sorted({tuple(sorted(p.rows.column_names)) for p in came if p.rows.num_rows}):
+        rule = f"columns as the pipeline gives them: {', '.join(names)}"
+        hint = "name the pipeline with its code as the run had it"
+        shown = ", ".join(columns)
+        defects.require(list(columns) == names, f"sinks.{sink}", shown, rule, hint)
+    defects.raise_if_any()
+    key = _key_columns(pipeline.step(sink), wanted)
+    expectation = Expectation(rows=wanted, key=key, due=due, tolerance=_TOLERANCE)
+    return check_history(expectation, came, upto_ms=upto_ms)
+
+
+def _judge_letters(wanted: pa.Table, came: Letters, *, ended: bool) -> Verdict:
+    """What the checker says of the dead letters; they have no time, so others may come later."""
+    expectation = Expectation(rows=wanted, key=tuple(wanted.column_names))
+    verdict = check_history(expectation, came.publications)
+    if ended:
+        return verdict
+    shown = {fault: rows for fault, rows in verdict.examples.items() if fault != "lost"}
+    return replace(verdict, lost=0, examples=shown)
+
+
+def _compute(pipeline: Pipeline, born: Mapping[str, pa.Table], letters: Letters) -> Replayed:
+    """What every sink gets where nothing is split, and which letters there should be.
+
+    Raises:
+        ThalwegError: where it cannot be computed, with the cause and what to do.
+    """
     with tempfile.TemporaryDirectory(prefix="thalweg-one-place-") as temporary:
-        scratch = Path(temporary) / "spark"
-        scratch.mkdir()
+        scratch, rows = Path(temporary) / "spark", Path(temporary) / "rows"
+        for folder in (scratch, rows):
+            folder.mkdir()
         config = site_config("local[2]", scratch, _HEAP_MB, archive_options(find_java()))
         with open_session("local[2]", "one place", config=config) as session:
-            frames = {}
-            for name, table in born.items():
-                # From a file: rows that the driver hands over are worked on while planning.
-                file = Path(temporary) / f"{name}.parquet"
-                write_rows(table, file)
-                schema = pipeline.schemas(session)[name]
-                frames[name] = session.read.schema(schema).parquet(str(file))
-            results = pipeline.run(frames)
-            return {name: results[name].toArrow() for name in sinks}
+            try:
+                return replay(session, pipeline, born, letters, rows)
+            except InvalidInput:
+                raise
+            except Exception as error:
+                # What operators raise is theirs to choose.
+                raise ThalwegError(
+                    f"the pipeline cannot work on these rows in one place: {first_words(error)}. "
+                    "Hint: it is no single row. See that it finds here what it needs: its files, "
+                    "its packages, memory; then ask again."
+                ) from error
 
 
-def _born(logs: Iterable[Log], source: str) -> list[pa.Table]:
+def _born(logs: Iterable[Log], source: str, folder: Path) -> list[pa.Table]:
     """What was born of a source; a log without any has no columns either."""
     tables = [log.read(source_stream(source)) for log in logs]
     found = [table for table in tables if table.num_rows]
     if not found:
-        raise ThalwegError(f"no row of {source} has come in yet")
+        raise ThalwegError(
+            f"no row of {source} has come in yet. Hint: a gateway sends them, see `thalweg status "
+            f"{folder}`; look again when it has."
+        )
     return found
 
 
@@ -225,14 +288,18 @@ def _tells_apart(keys: pa.Table) -> bool:
     return len(seen) == int(keys.num_rows)
 
 
-def _due_column(pipeline: Pipeline, sink: str, rows: pa.Table) -> str | None:
-    """The column that says when a row happened: a time, or a window with its end."""
-    kinds = dict(zip(rows.column_names, rows.schema.types, strict=True))
-    for name in pipeline.step(sink).times:
-        kind = kinds.get(name)
-        if kind is None:
-            continue
-        has_end = pa.types.is_struct(kind) and kind.get_field_index("end") >= 0
-        if pa.types.is_timestamp(kind) or has_end:
-            return name
-    return None
+def _due_column(pipeline: Pipeline, sink: str, tables: Iterable[pa.Table]) -> str | None:
+    """The column that says when a row happened, in every row of these tables that have any."""
+    first, *others = tables
+    some = [first, *(table for table in others if table.num_rows)]
+    times = pipeline.step(sink).times
+    return next((name for name in times if all(_tells_time(t, name) for t in some)), None)
+
+
+def _tells_time(table: pa.Table, name: str) -> bool:
+    """Whether a column has a time in every row, or a window with its end."""
+    if name not in table.column_names or table[name].null_count:
+        return False
+    kind = table[name].type
+    has_end = pa.types.is_struct(kind) and kind.get_field_index("end") >= 0
+    return bool(pa.types.is_timestamp(kind) or has_end)

@@ -3,14 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from thalweg.history import Publication
 from thalweg.spark.log import Log
-from thalweg.spark.log.names import sink_stream
+from thalweg.spark.log.names import EDGES, SINKS, sink_stream
 from thalweg.spark.log.segment import Segment, read_batches
+from thalweg.spark.pipeline.kinds import DEAD_LETTERS
 from thalweg.spark.query.clock import SINK_CLOCK
+from thalweg.spark.query.set_aside import LETTER_SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letters:
+    """The dead letters of a run: a site's are of rows of its sources, the cloud's of any edge."""
+
+    of_sites: pa.Table
+    of_cloud: pa.Table
+
+    @property
+    def publications(self) -> tuple[Publication, ...]:
+        """All of them, as a history of one sink."""
+        return (Publication(rows=self.of_sites), Publication(rows=self.of_cloud))
+
+
+def read_letters(log: Log) -> Letters:
+    """The dead letters in the cloud's log, where those of the sites arrive, too.
+
+    Raises:
+        LogError: where the log cannot be read.
+        KeyError: where what is there are no letters.
+    """
+    sites, cloud = (_read_letters(log, f"{kind}/{DEAD_LETTERS}") for kind in (EDGES, SINKS))
+    return Letters(of_sites=sites, of_cloud=cloud)
+
+
+def _read_letters(log: Log, stream: str) -> pa.Table:
+    # Places with conditions and places without have schemas that differ in small things.
+    tables = [_read(segment) for segment in log.segments(stream)]
+    letters = [table.select(LETTER_SCHEMA.names).cast(LETTER_SCHEMA) for table in tables]
+    return pa.concat_tables([LETTER_SCHEMA.empty_table(), *letters])
 
 
 def read_publications(log: Log, sink: str) -> Iterator[Publication]:

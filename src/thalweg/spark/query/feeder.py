@@ -66,10 +66,17 @@ class TakenLots:
                 rows[name] = _count_rows(folder, before.get(name, -1) + 1, lots[name])
         self._records.mkdir(exist_ok=True)
         draft = self._records / f".{batch}"
-        draft.write_text(json.dumps({"lots": lots, "rows": rows}))
+        told = {"lots": lots, "rows": rows, "state": self._stateful()}
+        draft.write_text(json.dumps(told))
         draft.rename(self._records / str(batch))
         (self._records / str(batch - _KEPT_RECORDS)).unlink(missing_ok=True)
         return lots
+
+    def _stateful(self) -> list[int]:
+        """The operators that have state, by Spark's numbers: no file of Spark says who should."""
+        state = self._checkpoint / "state"
+        names = [folder.name for folder in state.iterdir()] if state.is_dir() else []
+        return sorted(int(name) for name in names if name.isdecimal())
 
     def finished(self, batch: int) -> dict[str, int]:
         """The last lot taken by the end of this batch, by the name of the intake's folder."""

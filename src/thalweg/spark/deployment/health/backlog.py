@@ -96,7 +96,8 @@ def judge_backlog(facts: Backlog, folder: Path, *, held: bool) -> Iterator[Findi
         elif rows:
             yield Finding(level=NOTE, where=name, what=what)
     for fault in facts.faults:
-        yield Finding(level=WARNING, where="lag", what=f"cannot be told: {fault}")
+        remedy = f"`thalweg doctor {folder} --deep` looks at all of the log, and says what to do"
+        yield Finding(level=WARNING, where="lag", what=f"cannot be told: {fault}", remedy=remedy)
     if facts.link_fault:
         what = f"nobody answers at {facts.link}: {facts.link_fault}"
         remedy = "start the brokers; fogs go on and send what waits when they are there"

@@ -11,13 +11,14 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from thalweg.spark.deployment.health.checksums import fault_of
+from thalweg.spark.deployment.health.listing import files_in, folders_in, number_in
+from thalweg.spark.deployment.health.state_facts import Faults, StoreFacts, read_stores
 from thalweg.spark.log.names import number_of
 
 CLOCK = "clock"
 _PARQUET = b"PAR1"
-_FULL, _STEPS = (".zip", ".snapshot"), (".changelog", ".delta")
-Faults = Mapping[int, str]
-"""What is wrong with each numbered file; nothing where it is sound."""
+# Numbers come from files, which may say anything.
+_MOST_OPERATORS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +46,6 @@ class IntakeFacts:
     def rows_file(self, number: int) -> Path:
         """Where the rows of a lot are."""
         return self.folder / "rows" / f"{number}.parquet"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFacts:
-    """The versions of one state store: whole ones, and steps from one to the next."""
-
-    folder: Path
-    full: Faults = field(default_factory=dict)
-    steps: Faults = field(default_factory=dict)
-    ending: str = ".changelog"
-    """Of the names of steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +107,15 @@ class CheckpointFacts:
         return tuple(self.path.with_name(name) for name in names)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """What a batch wrote down when it began: lots that were taken, operators that had state."""
+
+    fault: str = ""
+    lots: Mapping[str, int] = field(default_factory=dict)
+    stateful: frozenset[int] = frozenset()
+
+
 def is_held(checkpoint: Path) -> bool:
     """Whether a running query has this checkpoint."""
     try:
@@ -140,7 +139,8 @@ def read_checkpoint(path: Path, published: int, carried: Sequence[Path] = ()) ->
     # Commits first: a query that runs meanwhile then has offsets and records for all of them.
     commits = _numbered(path / "commits")
     offsets = _numbered(path / "offsets")
-    records = {number_in(file): _read_record(file) for file in _files(taken, "")}
+    records = {number_in(file): _read_record(file) for file in files_in(taken, "")}
+    stateful = {operator for record in records.values() for operator in record.stateful}
     listed = _listed_lots(path / "sources")
     last = max(offsets, default=-1)
     return CheckpointFacts(
@@ -149,17 +149,17 @@ def read_checkpoint(path: Path, published: int, carried: Sequence[Path] = ()) ->
         metadata=_json_fault(path / "metadata") if (path / "metadata").exists() else None,
         offsets=offsets,
         commits=commits,
-        taken={number: fault for number, (fault, _) in records.items()},
-        lots_of={number: lots for number, (fault, lots) in records.items() if not fault},
+        taken={number: record.fault for number, record in records.items()},
+        lots_of={number: record.lots for number, record in records.items() if not record.fault},
         shape=_json_fault(shape) if shape.exists() else None,
         listed_upto=_listed_upto(path / "offsets" / str(last)),
         intakes=tuple(
-            _read_intake(folder, listed.get(folder.name, -1)) for folder in _folders(intake)
+            _read_intake(folder, listed.get(folder.name, -1)) for folder in folders_in(intake)
         ),
-        stores=tuple(_stores(path / "state")),
+        stores=read_stores(path / "state", stateful),
         sources=tuple(
             SourceFacts(folder=folder, files={f.name: _log_fault(f) for f in _number_files(folder)})
-            for folder in _folders(path / "sources")
+            for folder in folders_in(path / "sources")
         ),
         carried=tuple(
             CarriedFacts(
@@ -174,28 +174,15 @@ def read_checkpoint(path: Path, published: int, carried: Sequence[Path] = ()) ->
 
 def _read_intake(folder: Path, listed: int) -> IntakeFacts:
     kind = "marks" if folder.name == CLOCK else "lots"
-    lots = {number_in(f): _json_fault(f) for f in _files(folder / kind, ".json")}
-    rows = {number_in(f): _parquet_fault(f) for f in _files(folder / "rows", ".parquet")}
+    lots = {number_in(f): _json_fault(f) for f in files_in(folder / kind, ".json")}
+    rows = {number_in(f): _parquet_fault(f) for f in files_in(folder / "rows", ".parquet")}
     return IntakeFacts(label=folder.name, folder=folder, lots=lots, rows=rows, listed=listed)
-
-
-def _stores(folder: Path) -> Iterator[StoreFacts]:
-    """Every store below a folder, in the order of their paths: operator, partition, name."""
-    for below in _folders(folder):
-        if below.name.startswith("_"):
-            continue
-        full = {number_in(f): fault_of(f) for ending in _FULL for f in _files(below, ending)}
-        steps = {number_in(f): fault_of(f) for ending in _STEPS for f in _files(below, ending)}
-        if full or steps:
-            ending = next((e for e in _STEPS if _files(below, e)), _STEPS[0])
-            yield StoreFacts(folder=below, full=full, steps=steps, ending=ending)
-        yield from _stores(below)
 
 
 def _listed_lots(sources: Path) -> dict[str, int]:
     """The last lot that Spark has seen, by the name of the intake; files are not followed."""
     found: dict[str, int] = {}
-    for folder in _folders(sources):
+    for folder in folders_in(sources):
         for file in _newest_lists(folder):
             for entry in _entries(file):
                 path = Path(unquote(urlsplit(str(entry.get("path", ""))).path))
@@ -233,7 +220,7 @@ def _listed_upto(offsets: Path) -> int:
 
 
 def _numbered(folder: Path) -> dict[int, str]:
-    return {number_in(file): _log_fault(file) for file in _files(folder, "")}
+    return {number_in(file): _log_fault(file) for file in files_in(folder, "")}
 
 
 def _log_fault(file: Path) -> str:
@@ -250,38 +237,9 @@ def _log_fault(file: Path) -> str:
     return "" if version.startswith("v") else "is torn: it has no version"
 
 
-def number_in(file: Path) -> int:
-    """The number that a file is named by, which it is known to be."""
-    return int(file.name.partition(".")[0])
-
-
-def _files(folder: Path, ending: str) -> list[Path]:
-    """The files there that are named by a number and this ending, in order."""
-    found = [
-        entry
-        for entry in _listing(folder)
-        if entry.name.endswith(ending)
-        and number_of(entry.name.removesuffix(ending) if ending else entry.name) is not None
-    ]
-    return sorted(found, key=number_in)
-
-
 def _number_files(folder: Path) -> list[Path]:
     """Lists of files that Spark's source has written, compacted or not, in order."""
-    return sorted([*_files(folder, ""), *_files(folder, ".compact")], key=number_in)
-
-
-def _folders(folder: Path) -> list[Path]:
-    return sorted(entry for entry in _listing(folder) if entry.is_dir() and not entry.is_symlink())
-
-
-def _listing(folder: Path) -> list[Path]:
-    if folder.is_symlink():
-        return []
-    try:
-        return list(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    return sorted([*files_in(folder, ""), *files_in(folder, ".compact")], key=number_in)
 
 
 def _json_fault(file: Path) -> str:
@@ -294,15 +252,18 @@ def _json_fault(file: Path) -> str:
     return ""
 
 
-def _read_record(file: Path) -> tuple[str, dict[str, int]]:
-    """What is wrong with the record of a batch, and the lots that it had taken by its end."""
+def _read_record(file: Path) -> _Record:
     if fault := _json_fault(file):
-        return fault, {}
+        return _Record(fault=fault)
     found = json.loads(file.read_bytes())
     lots = found.get("lots", found) if isinstance(found, dict) else None
-    if isinstance(lots, dict) and all(isinstance(lot, int) for lot in lots.values()):
-        return "", lots
-    return "says no lots", {}
+    if not isinstance(lots, dict) or not all(isinstance(lot, int) for lot in lots.values()):
+        return _Record(fault="says no lots")
+    # Old records do not say whose state there was.
+    told = found.get("state") if lots is not found else None
+    numbers = told if isinstance(told, list) else []
+    stateful = {n for n in numbers if isinstance(n, int) and 0 <= n < _MOST_OPERATORS}
+    return _Record(lots=lots, stateful=frozenset(stateful))
 
 
 def _parquet_fault(file: Path) -> str:

@@ -273,7 +273,11 @@ def _source_damage(facts: CheckpointFacts) -> Iterator[Damage]:
 def _state_damage(facts: CheckpointFacts) -> Iterator[Damage]:
     """The state before the next batch: a whole version, and all steps from there."""
     version = next_batch(facts)
-    for store in facts.stores:
+    for store in facts.stores if version > 0 else ():
+        if store.is_missing:
+            what = f"is missing or empty: the state before batch {version} is lost"
+            yield Damage(where=store.folder, what=what)
+            continue
         whole = max((n for n, f in store.full.items() if not f and n <= version), default=0)
         for number in range(whole + 1, version + 1):
             fault = store.steps.get(number, "is missing")

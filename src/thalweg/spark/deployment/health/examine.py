@@ -47,13 +47,13 @@ def examine(folder: Path | str, *, deep: bool = False, now_s: float | None = Non
     findings = [*told, *judge_run(run)]
     stakes = list_stakes(where, run.journal.sites) if not run.journal.fault else ()
     for stake in stakes:
-        findings += _guarded(stake.name, partial(_judge_stake, stake, run))
+        findings += _guarded(found.path, stake.name, partial(_judge_stake, stake, run))
     backlogs: list[Backlog] = []
-    findings += _guarded("lag", partial(_judge_lag, where, stakes, run, backlogs))
+    findings += _guarded(found.path, "lag", partial(_judge_lag, where, stakes, run, backlogs))
     read = backlogs[0].read_edges if backlogs else {}
     for root in where.logs.values():
-        findings += _guarded("log", partial(_judge_log, root, run, read, deep=deep))
-    findings += _guarded("disk", lambda: judge_disk(read_disk(found.path)))
+        findings += _guarded(found.path, "log", partial(_judge_log, root, run, read, deep=deep))
+    findings += _guarded(found.path, "disk", lambda: judge_disk(read_disk(found.path)))
     return Health.of(findings)
 
 
@@ -81,7 +81,7 @@ def _begin(
         facts.append(read_run(folder, places.fogs, now_s))
         return ()
 
-    told = _guarded("run", read)
+    told = _guarded(folder.path, "run", read)
     return (facts[0] if facts else None), places, told
 
 
@@ -137,11 +137,15 @@ def _judge_log(
         yield Finding(level=PROBLEM, where=where, what=what, remedy=remedy)
 
 
-def _guarded(where: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+def _guarded(folder: Path, where: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
     """What a look finds; whatever is in the files, it is told and not raised."""
     try:
         return list(look())
     except Exception as error:
         # Files may hold anything, and people need the other findings all the more.
         what = f"cannot be looked at: {type(error).__name__}: {error}"[:_MOST_SHOWN]
-        return [Finding(level=PROBLEM, where=where, what=what)]
+        remedy = (
+            f"see that you may read all of {folder}, and that its disk is there; else restore it "
+            f"from a copy, or `thalweg doctor {folder} --rebuild --yes` works on all rows again"
+        )
+        return [Finding(level=PROBLEM, where=where, what=what, remedy=remedy)]
