@@ -53,8 +53,8 @@ def few_faults() -> dict[str, Fault]:
         "replan": Fault(SHORT["replan"], partial(replan.crash_replan, SHORT["replan"], strikes)),
         "moves": Fault(SHORT["moves"], partial(moves.crash_moves, SHORT["moves"], moved)),
     }
-    few = ("clock", "log-away", "torn-commit")
-    return short | {name: fault for name, fault in _outages().items() if name in few}
+    back = partial(outages.jump_clock, jumps_s=(3600.0, 0.0))
+    return {**short, "clock": Fault(outages.CLOCK, back), "log-away": _outages()["log-away"]}
 
 
 def _outages() -> dict[str, Fault]:

@@ -23,6 +23,7 @@ def require_same(done: subprocess.CompletedProcess[str]) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.jvm
 def test_taxi_on_three_fogs(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
