@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from campaign.control import invariants
-from campaign.control.calls import COORDINATOR, Killed, Line
+from campaign.control.calls import COORDINATOR, Caller, CommandFailed, Killed, SiteLine
 from campaign.control.feed import Feed
 from campaign.control.invariants import require
+from campaign.control.link import LINK, Link
 from campaign.control.scheduler import Network, Scheduler, Violation, Weather
-from campaign.control.shared_log import CloudReader, CommandFailed, SharedLog
+from campaign.control.shared_log import CloudReader, SharedLog
 from campaign.control.sites import Site
 from campaign.control.written_steps import WrittenSteps
 from thalweg.spark.deployment.coordinator import Coordinator
@@ -32,6 +33,7 @@ MOST_S = 200.0
 FOGS = ("fog-0", "fog-1")
 CLOUD = "cloud"
 CUTS: tuple[tuple[str, ...], ...] = ((), ("x",), ("x", "o"), ("x", "o", "p"))
+_FOLDER = Path("/nowhere")
 _WORK_S = 0.25
 _LOOK_S = 1.0
 
@@ -55,9 +57,15 @@ class HandOverWorld:
         )
         self.feeds = {fog: Feed.draw(random, CALM_S, window) for fog in FOGS}
         self.log = SharedLog()
+        self.ships = random.random() < 0.5
+        self.cloud_log = SharedLog() if self.ships else self.log
         self.reader = CloudReader(self.feeds)
         nothing = Feed((), (), *window)
-        self.sites = {n: Site(n, self.feeds.get(n, nothing), self.log) for n in (*FOGS, CLOUD)}
+        link = Link(self.network, self.log, self.cloud_log, CLOUD) if self.ships else None
+        self.sites = {
+            name: Site(name, self.feeds.get(name, nothing), self.log, link=link, fails=self.fails)
+            for name in (*FOGS, CLOUD)
+        }
         opening = Opening(senders=("x",), window=nothing.window)
         self.openings = {"o": opening}
         self.expected = {
@@ -66,14 +74,20 @@ class HandOverWorld:
             for end, rows in feed.windows().items()
         }
         self.spec = DeploymentSpec(
-            pipeline="a:b", folder=Path("/nowhere"), fogs=FOGS, margin_s=float(random.randint(0, 6))
+            pipeline="a:b",
+            folder=_FOLDER,
+            fogs=FOGS,
+            margin_s=float(random.randint(0, 6)),
+            link=f"directory://{_FOLDER / 'log'}" if self.ships else None,
         )
         self.journal = WrittenSteps(self.may_die)
         self.wanted: dict[str, tuple[str, ...]] = {fog: random.choice(CUTS) for fog in FOGS}
         self.wishes = 0
         self.term = 0
-        self.lines: dict[str, Line] = {}
+        self.lines: dict[str, SiteLine] = {}
         self.coordinator: Coordinator | None = None
+        self.checked = (-1, -1, -1)
+        """What had changed how often when everything was looked at last."""
         self.scheduler.check = self.check
 
     # What has to hold
@@ -81,11 +95,16 @@ class HandOverWorld:
     def check(self) -> None:
         """Everything that has to hold between any two events."""
         log, reader = self.log, self.reader
+        stamp = (log.changes, self.cloud_log.changes, reader.changes)
+        if stamp == self.checked:
+            return
+        self.checked = stamp
         require(invariants.one_owner, log.starts, log.fences)
         require(invariants.epochs_meet, log.ends, log.starts)
         require(invariants.rows_count_once, reader.twice)
         require(invariants.windows_are_whole, reader.put_out, self.expected)
-        require(invariants.readers_stay_within_fences, reader.read, log.fences)
+        require(invariants.one_owner_per_key, reader.shared)
+        require(invariants.readers_stay_within_fences, reader.read, self.cloud_log.fences)
 
     def check_journal(self, _step: Step | None = None) -> None:
         """What is written down says what the coordinator believes."""
@@ -119,8 +138,8 @@ class HandOverWorld:
 
     def begin(self) -> None:
         """Plan what happens by itself."""
-        nodes = (COORDINATOR, *FOGS)
-        self.network.begin_outages(list(combinations(nodes, 2)))
+        nodes = (COORDINATOR, *FOGS, CLOUD)
+        self.network.begin_outages(list(combinations((*nodes, LINK), 2)))
         self.network.begin_deaths(nodes, self.die, self.come_back)
         for fog in FOGS:
             self.scheduler.after(_WORK_S, "", lambda fog=fog: self.work(fog))  # type: ignore[misc]
@@ -148,24 +167,34 @@ class HandOverWorld:
         """The queries of a fog go on, unless the fog is dead."""
         if fog not in self.network.down:
             self.sites[fog].work(self.scheduler.random, self.scheduler.now_s)
+            self.sites[fog].send()
         wait_s = self.scheduler.random.uniform(0.5, 1.5) * _WORK_S
         self.scheduler.after(wait_s, "", lambda: self.work(fog))
 
     def read(self) -> None:
-        """The cloud reads what is published."""
-        self.reader.look(self.log)
+        """The cloud reads what has come to it, while it is there."""
+        cloud = self.sites[CLOUD]
+        if CLOUD not in self.network.down and cloud.process.reads:
+            self.reader.look(self.cloud_log)
+            cloud.receive()
         self.scheduler.after(self.scheduler.random.uniform(0.1, 1.0), "", self.read)
 
     def die(self, node: str) -> None:
-        """What runs at a fog is gone; what is on its disk is not."""
+        """What runs at a site is gone; what is on its disk is not."""
         if node in self.sites:
-            self.sites[node].zombies.clear()
-            self.sites[node].process.queries.clear()
+            self.sites[node].end_processes()
 
     def come_back(self, node: str) -> None:
-        """A fog is there again, with a new process."""
+        """A site is there again, with a new process."""
         if node in self.sites:
             self.sites[node].begin_process(leaves_zombie=False)
+
+    def fails(self, command: str) -> bool:
+        """Whether a site fails to do something that it may fail to do."""
+        if self.network.is_calm or self.scheduler.random.random() >= 0.1:
+            return False
+        self.scheduler.fault("failed", command)
+        return True
 
     # What the coordinator does
 
@@ -199,11 +228,12 @@ class HandOverWorld:
         with self.coordinator_type(
             self.spec,
             self.lines,
-            self.log,
+            self.cloud_log,
             openings=self.openings,
             on_step=self.on_step,
             journal=self.journal,
             do_all=_one_by_one,
+            log_of=lambda _site: self.log,
         ) as self.coordinator:
             self.check_journal()
             while not self.is_done():
@@ -246,9 +276,8 @@ class HandOverWorld:
         if zombie and site.process.queries:
             self.scheduler.fault("zombie", f"process {site.process.number} of {name} goes on")
         site.begin_process(leaves_zombie=zombie)
-        self.lines[name] = Line(
-            self.scheduler, self.network, site, self.term, lambda: not self.is_up()
-        )
+        caller = Caller(COORDINATOR, self.term, lambda: not self.is_up())
+        self.lines[name] = SiteLine(self.scheduler, self.network, site, caller)
 
     def mend(self, name: str) -> None:
         """Begin a site anew with the queries that it had; they go on from their checkpoints."""

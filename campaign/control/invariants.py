@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
+from math import fsum
 from typing import ParamSpec
 
 from campaign.control.commits import Commit
@@ -43,6 +44,14 @@ def one_committer(able: Sequence[int]) -> str:
     return f"epochs {', '.join(map(str, able))} can commit" if len(able) > 1 else ""
 
 
+def one_owner_per_key(owners: Mapping[object, Collection[object]]) -> str:
+    """Of every key, one owner at most has what nobody has taken from it."""
+    for key, those in owners.items():
+        if len(those) > 1:
+            return f"{key} is owned by {' and '.join(sorted(map(str, those)))}"
+    return ""
+
+
 def taken_once(taken: Mapping[object, int]) -> str:
     """No message reaches a machine twice."""
     twice = [str(letter) for letter, count in taken.items() if count > 1]
@@ -60,10 +69,10 @@ def replay_gives_the_same(written: object, replayed: object) -> str:
 def within_capacity(ledgers: Iterable[BrokerLedger]) -> str:
     """No broker has promised more than it has."""
     for ledger in ledgers:
-        for at in ledger.held:
-            if ledger.reserved(at) > ledger.capacity:
+        for at, demands in ledger.held.items():
+            if fsum(demands.values()) > ledger.capacity:
                 return (
-                    f"broker {ledger.broker} holds {ledger.reserved(at):g} at step {at}, "
+                    f"broker {ledger.broker} holds {fsum(demands.values()):g} at step {at}, "
                     f"and has {ledger.capacity:g}"
                 )
     return ""
@@ -155,6 +164,17 @@ def commits_continue(commits: Sequence[tuple[int, int, int]]) -> str:
     return ""
 
 
+def keys_are_handed_on(changes: Mapping[str, Sequence[tuple[int, int, int]]]) -> str:
+    """Every change of a key (epoch, before, after) goes on from the one before, never backwards."""
+    for key, those in changes.items():
+        for (epoch, _, after), (later, before, _) in pairwise(those):
+            if before != after or later < epoch:
+                return (
+                    f"epoch {later} changes {key} from {before}, epoch {epoch} left it at {after}"
+                )
+    return ""
+
+
 def state_is_exact(state: Mapping[str, int], rows: Sequence[str], upto: int) -> str:
     """The counts by key are those of all rows up to the last commit."""
     expected: dict[str, int] = {}
@@ -168,7 +188,7 @@ def outputs_are_out(
 ) -> str:
     """Where the output of an epoch has ended, all that it committed is out."""
     for commit in commits:
-        place = (commit.site, commit.epoch)
+        place = (commit.writer, commit.epoch)
         if place in ended and (*place, commit.batch) not in published:
             return f"batch {commit.batch} of epoch {commit.epoch} is committed, never to be out"
     return ""

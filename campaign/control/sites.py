@@ -6,19 +6,24 @@ after it. Whatever does not run at a site is done in the cloud, of the rows that
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from campaign.control.calls import CommandFailed, Hearing
 from campaign.control.feed import Feed
 from campaign.control.invariants import Epoch
-from campaign.control.shared_log import EVER, CommandFailed, Entry, Out, Raw, Refused, SharedLog
+from campaign.control.link import Link
+from campaign.control.shared_log import EVER, Entry, Out, Raw, Refused, SharedLog
 from thalweg.spark.query.carry import CarryOrder, carry_folder
 from thalweg.spark.query.checkpoint import Stand
 from thalweg.spark.query.spec import QuerySpec
 
 SOURCE = "rides"
+_COLD_LOOKS = 4
+"""How often a query that was not made ready has no time for rows yet."""
 
 
 @dataclass(slots=True)
@@ -44,6 +49,7 @@ class Query:
     def __init__(self, epoch: Epoch, spec: QuerySpec, held: Checkpoint, writer: int) -> None:
         self.epoch, self.spec, self.held, self.writer = epoch, spec, held, writer
         self.published = False
+        self.cold_looks = 0
 
     def work(self, feed: Feed, log: SharedLog, upto: int, *, is_ending: bool) -> None:
         """One third of a batch: begin it, publish it, or have it finished."""
@@ -99,22 +105,33 @@ class Query:
         held.batch += 1
 
 
-class Process:
-    """One life of a site: its queries, and the last thing that it was told."""
+class Process(Hearing):
+    """One life of a site: its queries, those made ready, and the end of its link."""
 
     def __init__(self, number: int) -> None:
-        self.number = number
+        super().__init__(number)
         self.queries: dict[str, Query] = {}
-        self.told: tuple[int, int] = (-1, -1)
-        """Term of the coordinator and number of the command."""
-        self.answer: tuple[str, Any] = ("", None)
+        self.held: dict[str, QuerySpec] = {}
+        """Made ready, and waiting for the word to take rows."""
+        self.reads = False
+        """Whether it takes what others publish: the query of the cloud."""
+        self.is_linked = False
 
 
 class Site:
     """A place with a disk, and a process that may be dead, or outlived by one before it."""
 
-    def __init__(self, name: str, feed: Feed, log: SharedLog) -> None:
+    def __init__(
+        self,
+        name: str,
+        feed: Feed,
+        log: SharedLog,
+        *,
+        link: Link | None = None,
+        fails: Callable[[str], bool] = lambda _command: False,
+    ) -> None:
         self.name, self.feed, self.log = name, feed, log
+        self._link, self._fails = link, fails
         self.checkpoints: dict[str, Checkpoint] = {}
         self.kept: dict[str, list[tuple[int, int]]] = {}
         """Rows of open windows and the ends they come after, by folder."""
@@ -131,11 +148,21 @@ class Site:
         self.process = Process(self.lives)
         return self.lives
 
+    def end_processes(self) -> None:
+        """All that runs here ends at once."""
+        self.zombies.clear()
+        self.process.queries.clear()
+        self.process.held.clear()
+        self.process.reads = self.process.is_linked = False
+
     def work(self, random: Random, now_s: float) -> None:
         """Every process goes on a bit, whatever anybody thinks of it."""
-        come = sum(at_s <= now_s for at_s in self.feed.comes_s)
+        come = bisect_right(self.feed.comes_s, now_s)
         for process in (*self.zombies, self.process):
             for name, query in list(process.queries.items()):
+                if query.cold_looks:
+                    query.cold_looks -= 1
+                    continue
                 most = max(come - query.held.at, 0)
                 upto = query.held.at + (most if self.is_ending else random.randint(0, min(most, 5)))
                 try:
@@ -144,13 +171,27 @@ class Site:
                     del process.queries[name]
         self.zombies = [process for process in self.zombies if process.queries]
 
+    def send(self) -> None:
+        """Send over the link what is published here."""
+        if self._link is not None and self.process.is_linked:
+            self._link.send(self.name)
+
+    def receive(self) -> None:
+        """Take from the link what others have published."""
+        if self._link is not None and self.process.is_linked:
+            self._link.deliver()
+
     def obey(self, command: str, given: tuple[Any, ...]) -> Any:
         """Do what a coordinator says; `CommandFailed` tells why not."""
         return _COMMANDS[command](self, *given)
 
     def _start(self, spec: QuerySpec) -> None:
+        self.process.is_linked = True
         if spec.role == "cloud":
+            self.process.reads = True
             return
+        # What was made ready for something else is of no use, and does no harm.
+        ready = self.process.held.pop(spec.name, None)
         running = self.process.queries.get(spec.name)
         if running is not None:
             if running.spec != spec:
@@ -178,10 +219,26 @@ class Site:
             self.checkpoints[spec.name] = held
         epoch = (self.name, spec.epoch)
         writer = self.log.open(epoch, held.at)
-        self.process.queries[spec.name] = Query(epoch, spec, held, writer)
+        query = self.process.queries[spec.name] = Query(epoch, spec, held, writer)
+        if ready is None or _shape_of(ready) != _shape_of(spec):
+            query.cold_looks = _COLD_LOOKS
 
-    def _prepare(self, _spec: QuerySpec) -> None:
-        """Nothing of it is kept: an epoch that was not prepared starts all the same."""
+    def _prepare(self, spec: QuerySpec) -> None:
+        """Make a query ready; one that is not starts all the same, only later."""
+        if spec.name in self.process.queries:
+            raise CommandFailed(f"another query {spec.name} is running already")
+        self.process.held.pop(spec.name, None)
+        if self._fails("prepare"):
+            raise CommandFailed(f"{spec.name} cannot be made ready")
+        self.process.held[spec.name] = spec
+
+    def _ship(self, epoch: Epoch, batch: int) -> bool:
+        self.process.is_linked = True
+        return self._link is None or self._link.is_safe(epoch, batch)
+
+    def _await_arrival(self, epoch: Epoch, batch: int) -> bool:
+        self.process.is_linked = True
+        return self._link is None or self._link.has_arrived(epoch, batch)
 
     def _newest(self, name: str) -> int | None:
         query = self.process.queries.get(name)
@@ -236,4 +293,6 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
     "newest": Site._newest,
     "drain": Site._drain,
     "carry": Site._carry,
+    "ship": Site._ship,
+    "await arrival": Site._await_arrival,
 }

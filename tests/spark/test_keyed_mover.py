@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pyarrow as pa
 import pytest
 
 from spark.keyed_pipelines import tally, tally_at_once
+from spark.keyed_specs import spec_in
+from spark.threaded_site import ThreadedSite
 from thalweg.errors import InvalidInput
 from thalweg.spark.keyed.log import KeyedLog, Ledger
 from thalweg.spark.keyed.move import CatchUp, Fence, PrepareTarget, Retire, Step, TakeOver
@@ -35,6 +38,7 @@ pytestmark = pytest.mark.jvm
 PATIENCE_S = 120.0
 MOVES = 10
 VEHICLES = 97
+RIDES = pa.table({"ride": [1, 2], "vehicle": [7, 8]})
 
 
 class Crashed(Exception):
@@ -47,17 +51,6 @@ def crash_before(kind: type[Step]) -> Callable[[Step], None]:
             raise Crashed
 
     return crash
-
-
-def spec_in(folder: Path) -> KeyedSpec:
-    return KeyedSpec(
-        operator="spark.keyed_pipelines:tally",
-        folder=folder / "run",
-        log=folder / "log",
-        input="sources/rides",
-        output="edges/tally+board",
-        durable=False,
-    )
 
 
 class Gateway:
@@ -276,6 +269,21 @@ def test_an_epoch_that_may_not_have_begun_is_started_when_it_is_asked_for_again(
     assert busy.told == ["start tally.b@0", "start tally.b@0"]
 
 
+def test_each_epoch_that_may_not_have_begun_is_started_when_it_is_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    first, second = BusySite(), BusySite()
+    spec, sites = spec_in(tmp_path), {"a": first, "b": second}
+    with KeyedMover(spec, sites) as mover:
+        for site in ("a", "b"):
+            with pytest.raises(SiteError):
+                mover.go_to(site)
+        first.late = False
+        mover.go_to("a")
+        assert (mover.state.site, mover.state.phase) == ("a", "running")
+    assert first.told == ["start tally.a@0", "start tally.a@0"]
+
+
 def test_what_a_mover_fenced_and_did_not_write_down_is_known_to_the_next_one(
     tmp_path: Path,
 ) -> None:
@@ -310,6 +318,29 @@ def next_of(mover: KeyedMover, to: str) -> Step | None:
     from thalweg.spark.keyed.move import next_step
 
     return next_step(mover.state, to)
+
+
+@pytest.mark.parametrize("lost", ["the file", "all lines", "the last lines", "the folder"])
+def test_an_operator_whose_journal_is_lost_is_not_begun_anew(tmp_path: Path, lost: str) -> None:
+    spec, sites = spec_in(tmp_path), {"a": ThreadedSite(), "b": ThreadedSite()}
+    LogWriter(spec.log, spec.input, "gate", 0, durable=False).publish(0, RIDES)
+    with KeyedMover(spec, sites) as mover:
+        mover.go_to("a")
+        wait_for_output(spec, RIDES.num_rows)
+        first = spec.journal.read_text()
+        mover.go_to("b")
+    for site, epoch in (("a", 0), ("b", 1)):
+        sites[site].stop(f"tally.{site}@{epoch}")
+    if lost == "the file":
+        spec.journal.unlink()
+    elif lost == "the folder":
+        spec = replace(spec, folder=tmp_path / "another")
+    else:
+        spec.journal.write_text(first if lost == "the last lines" else "")
+    anew = {"a": DeadSite(), "b": DeadSite()}
+    with pytest.raises(MoveFailed, match=r"knows nothing of epoch 1 of tally.*Hint"):
+        move_keyed(spec, anew, "a")
+    assert anew["a"].told == []
 
 
 def test_two_movers_of_one_operator_are_one_too_many(tmp_path: Path) -> None:

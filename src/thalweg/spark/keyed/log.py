@@ -116,6 +116,20 @@ class KeyedLog:
                 return place, batch
         return None
 
+    def last_stand(self, writer: str, epoch: int) -> tuple[int, int] | None:
+        """How far a standby says that it has followed: epoch and batch; None: it has said nothing.
+
+        Raises:
+            LogError: where what it said cannot be read.
+        """
+        stream = standby_stream(self.operator.name)
+        place = EpochPlace(root=self.log.root, stream=stream, site=writer, epoch=epoch)
+        said = read_segment(place, last_batch_of(place))
+        if said is None:
+            return None
+        (last,) = (row for file in said.files for b in read_batches(file) for row in b.to_pylist())
+        return last["epoch"], last["batch"]
+
     def read_offset(self, place: EpochPlace, batch: int) -> Offset:
         """How far the input was read by this commit."""
         offset: Offset = json.loads(self._info(self._segment(place, batch))["offset"])

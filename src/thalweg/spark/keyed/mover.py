@@ -13,7 +13,7 @@ from typing import IO, Any, Protocol, Self
 
 from thalweg.errors import Defects, ThalwegError, nearest
 from thalweg.spark.deployment.lines import append_durably
-from thalweg.spark.keyed.log import STATES, KeyedLog, standby_stream, writer_name
+from thalweg.spark.keyed.log import STATES, KeyedLog, standby_stream, state_stream, writer_name
 from thalweg.spark.keyed.move import (
     STEPS,
     Abandon,
@@ -34,10 +34,7 @@ from thalweg.spark.keyed.move import (
 from thalweg.spark.keyed.operator import load_operator
 from thalweg.spark.keyed.spec import KeyedSpec
 from thalweg.spark.log import Log
-from thalweg.spark.log.epoch import last_batch_of
-from thalweg.spark.log.founding import found_log
-from thalweg.spark.log.names import EpochPlace
-from thalweg.spark.log.segment import read_batches, read_segment
+from thalweg.spark.log.founding import found_log, while_there
 from thalweg.spark.query.spec import QuerySpec
 from thalweg.spark.site.channel import SiteError
 
@@ -113,6 +110,9 @@ class KeyedMover:
         on_step: OnStep | None = None,
         on_done: OnStep | None = None,
         patience_s: float = _PATIENCE_S,
+        commits: KeyedLog | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """`on_step` is told a step before it is taken, `on_done` before it is written down."""
         self.spec = spec
@@ -121,10 +121,11 @@ class KeyedMover:
         self._on_step = on_step or (lambda _step: None)
         self._on_done = on_done or (lambda _step: None)
         self._patience_s = patience_s
-        self._log = Log(spec.log)
-        self._commits = KeyedLog(self._log, load_operator(spec.operator))
+        self._clock, self._sleep = clock, sleep
+        self._commits = commits or KeyedLog(Log(spec.log), load_operator(spec.operator))
+        self._log = self._commits.log
         self._journal: IO[str] | None = None
-        self._unsure: Run | None = None
+        self._unsure: set[Run] = set()
 
     def __enter__(self) -> Self:
         """Read what was done, and start again what should run."""
@@ -135,13 +136,17 @@ class KeyedMover:
             fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._journal.close()
-            raise MoveHeld(f"{path} is in use: somebody else moves {self.spec.name}") from None
+            raise MoveHeld(
+                f"{path} is in use: somebody else moves {self.spec.name}. Hint: wait until that "
+                "process has ended, or end it."
+            ) from None
         text = path.read_text(encoding="utf-8")
         self._journal.truncate(len(text[: text.rfind("\n") + 1].encode()))
         try:
             self.state = read_journal(path)
             if self.state.last_epoch < 0:
                 found_log(self.spec.log)
+            self._require_whole_journal()
             self.resume()
         except BaseException:
             self._journal.close()
@@ -151,6 +156,20 @@ class KeyedMover:
     def __exit__(self, *_: object) -> None:
         if self._journal is not None:
             self._journal.close()
+
+    def _require_whole_journal(self) -> None:
+        """Raise `MoveFailed` where the log knows of an epoch that the journal does not."""
+        name = self.spec.name
+        streams = (state_stream(name), standby_stream(name))
+        known = (place for stream in streams for place in self._log.places(stream))
+        last = max(known, key=lambda place: place.epoch, default=None)
+        if last is not None and last.epoch > self.state.last_epoch:
+            raise MoveFailed(
+                f"{self.spec.journal} knows nothing of epoch {last.epoch} of {name}, which the log "
+                f"in {self.spec.log} has: without it, rows would be counted again. Hint: bring the "
+                "journal back from a copy, or give the folder that the operator had; one that is "
+                "to begin from nothing needs another log."
+            )
 
     def outline(self, to: str) -> tuple[str, ...]:
         """The steps to a site in words, without taking any."""
@@ -174,9 +193,9 @@ class KeyedMover:
         defects.require(to in self._sites, "to", to, "a site that was started", hint)
         defects.raise_if_any()
         taken: list[Step] = []
-        known = (self.state.running, self.state.successor)
-        if self._unsure is not None and self._unsure.site == to and self._unsure in known:
-            self._start(self._unsure)
+        for run in (self.state.running, self.state.successor):
+            if run is not None and run.site == to and run in self._unsure:
+                self._start(run)
         while (step := next_step(self.state, to, self._ended())) is not None:
             self._on_step(step)
             if isinstance(step, (StartFirst, PrepareTarget)):
@@ -198,17 +217,21 @@ class KeyedMover:
     def _ended(self) -> list[int]:
         """Which epochs of the move have a fence, written down or not."""
         runs = [run for run in (self.state.running, self.state.successor) if run is not None]
-        return [
-            run.epoch
-            for run in runs
-            if self._log.find_fence(writer_name(self.spec.name, run.site), run.epoch, kind=STATES)
-        ]
+        # A log that is away has no fences; a step that is chosen by that may come when it is back.
+        with while_there(self.spec.log):
+            return [
+                run.epoch
+                for run in runs
+                if self._log.find_fence(
+                    writer_name(self.spec.name, run.site), run.epoch, kind=STATES
+                )
+            ]
 
     def _start(self, run: Run) -> None:
         """Start an epoch; one that may not have started is started when it is asked for again."""
-        self._unsure = run
+        self._unsure.add(run)
         self._sites[run.site].start(self.spec.query(run))
-        self._unsure = None
+        self._unsure.discard(run)
 
     def _take(self, step: Step) -> None:
         run = step.run
@@ -231,17 +254,14 @@ class KeyedMover:
 
     def _is_close(self, run: Run) -> bool:
         """Whether a standby lacks few commits; a new commit comes with every batch."""
-        stream, writer = standby_stream(self.spec.name), writer_name(self.spec.name, run.site)
-        place = EpochPlace(root=self.spec.log, stream=stream, site=writer, epoch=run.epoch)
-        said = read_segment(place, last_batch_of(place))
-        if said is None:
+        stand = self._commits.last_stand(writer_name(self.spec.name, run.site), run.epoch)
+        if stand is None:
             return False
-        (last,) = (row for file in said.files for b in read_batches(file) for row in b.to_pylist())
         newest = self._commits.last_commit(run.epoch)
         if newest is None:
             return True
         at, batch = newest
-        return bool(last["epoch"] == at.epoch and batch - last["batch"] <= _FEW_COMMITS)
+        return stand[0] == at.epoch and batch - stand[1] <= _FEW_COMMITS
 
     def _has_taken_over(self, run: Run) -> bool:
         if run.follows is None:
@@ -251,16 +271,19 @@ class KeyedMover:
         return self._log.find_fence(writer_name(self.spec.name, site), epoch, kind=kind) is not None
 
     def _wait(self, run: Run, what: str, happened: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + self._patience_s
-        look_at = time.monotonic() + _LOOK_S
+        deadline = self._clock() + self._patience_s
+        look_at = self._clock() + _LOOK_S
         while not happened():
-            now = time.monotonic()
+            now = self._clock()
             if now > look_at:
                 self._require_running(run)
                 look_at = now + _LOOK_S
             if now > deadline:
-                raise MoveFailed(f"{run} still not {what} after {self._patience_s:.0f} s")
-            time.sleep(_POLL_S)
+                raise MoveFailed(
+                    f"{run} still not {what} after {self._patience_s:.0f} s. Hint: the log of the "
+                    "site says what it does; the same move goes on from this step."
+                )
+            self._sleep(_POLL_S)
 
     def _require_running(self, run: Run) -> None:
         site, name = self._sites[run.site], self.spec.query(run).name
