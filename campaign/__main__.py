@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_machine, find_commit
 from campaign.faults import all_faults, few_faults, inject
 from campaign.hosting import ROOT
 from campaign.outcome import Outcome, to_table
@@ -78,6 +78,7 @@ class Report:
     def to_json(self) -> str:
         """All of it."""
         document = {
+            "commit": find_commit(ROOT),
             "machine": describe_machine(),
             "seconds": round(time.monotonic() - self.began_s, 1),
             "faults": [outcome.to_dict() for outcome in self.outcomes],
