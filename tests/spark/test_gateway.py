@@ -18,12 +18,12 @@ from thalweg.errors import InvalidInput
 from thalweg.scenarios.rides import generate_rides
 from thalweg.spark.feed.gateway import END_OF_TIME, Gateway
 from thalweg.spark.feed.rides import (
+    RideFeed,
     feed_rides,
     generate_ticks,
     next_ride,
     replay_ticks,
     require_ride_source,
-    send_tick,
     split_rides,
 )
 from thalweg.spark.log import Log
@@ -122,7 +122,9 @@ def test_a_zone_belongs_to_one_site_whatever_else_comes() -> None:
 def test_sites_without_rides_are_told_that_time_goes_on(tmp_path: Path) -> None:
     gateways = ride_gateways(tmp_path)
     tick = next(generate_ticks(5.0, start=START, seed=0))
-    assert send_tick(gateways, tick) == 1
+    feed = RideFeed(gateways, iter([tick]))
+    assert feed.join(60.0)
+    assert (feed.sent, feed.error) == (1, None)
     log = Log(tmp_path)
     silent = [site for site in SITES if not list(log.segments("sources/rides", site))]
     assert len(silent) == 2

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark.keyed_pipelines import LAST_RIDE, tally, tally_at_once
+from spark.keyed_specs import spec_in
 from thalweg.errors import InvalidInput
 from thalweg.spark.keyed import log as keyed_log
 from thalweg.spark.keyed import work as keyed_work
@@ -25,7 +26,6 @@ from thalweg.spark.keyed.feed import KeyedFeeder, rows_folder
 from thalweg.spark.keyed.log import STATES, KeyedLog, Ledger, StateDiffers, state_stream
 from thalweg.spark.keyed.move import Run
 from thalweg.spark.keyed.query import KeyedPublisher
-from thalweg.spark.keyed.spec import KeyedSpec
 from thalweg.spark.keyed.work import KeyedOptions
 from thalweg.spark.log.names import EpochPlace
 from thalweg.spark.log.reader import Log, LogError, LogWriter
@@ -127,14 +127,7 @@ class World:
     """A log, rides that enter it, and all queries that ever ran, the left ones among them."""
 
     def __init__(self, folder: Path) -> None:
-        self.spec = KeyedSpec(
-            operator="spark.keyed_pipelines:tally",
-            folder=folder / "run",
-            log=folder / "log",
-            input="sources/rides",
-            output="edges/tally+board",
-            durable=False,
-        )
+        self.spec = spec_in(folder)
         self.log = Log(self.spec.log)
         self.rides: list[Ride] = []
         self.run = Run(site="a", epoch=0)

@@ -114,14 +114,8 @@ def next_ride(log: Log, source: str) -> int:
     return last + 1
 
 
-def send_tick(gateways: Mapping[str, Gateway], tick: Tick) -> int:
-    """Send the rides of a tick; a site without any is told that time goes on. Returns how many."""
-    for site, rides in split_rides(tick.rides, tuple(gateways)).items():
-        _send(gateways[site], rides, tick.upto)
-    return int(tick.rides.num_rows)
-
-
 def _send(gateway: Gateway, rides: pa.Table, upto: datetime) -> None:
+    """Send the rides of a site; one without any is told that time goes on."""
     if rides.num_rows:
         gateway.send(rides)
     else:

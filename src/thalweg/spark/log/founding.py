@@ -54,23 +54,21 @@ def is_log(root: Path | str) -> bool:
         return (folder / _MARK).is_file()
 
 
-def has_streams(root: Path | str) -> bool:
-    """Whether there is anything in a folder that looks like a log's."""
-    folder = Path(root)
-    with explained("read the log", folder):
-        return folder.is_dir() and any(each.is_dir() for each in folder.iterdir())
-
-
 def require_log(root: Path | str) -> None:
     """Raise `LogAway` where there is no log to go on with."""
     if not is_log(root):
-        # Somebody who was writing when the disk went may have left folders there.
-        mark = f" (a log whose mark was removed: `touch {Path(root) / _MARK}`)"
-        raise LogAway(
-            f"there is no log in {root}. Hint: if there was one, its disk is away: bring it back, "
-            f"and the same command goes on{mark if has_streams(root) else ''}. Nothing is begun "
-            "anew in its place."
-        )
+        raise _explain_absence(Path(root))
+
+
+def _explain_absence(root: Path) -> LogAway:
+    # Somebody who was writing when the disk went may have left folders there.
+    with explained("read the log", root):
+        left = root.is_dir() and any(each.is_dir() for each in root.iterdir())
+    mark = f" (a log whose mark was removed: `touch {root / _MARK}`)" if left else ""
+    return LogAway(
+        f"there is no log in {root}. Hint: if there was one, its disk is away: bring it back, and "
+        f"the same command goes on{mark}. Nothing is begun anew in its place."
+    )
 
 
 @contextmanager
@@ -94,13 +92,22 @@ class HeldLog:
 
     def require(self, path: Path) -> None:
         """Raise `LogAway` unless a path below the root is in this very log."""
-        try:
-            os.stat(path.relative_to(self._root), dir_fd=self._number)
-        except FileNotFoundError:
+        if not self.has(path):
             raise LogAway(
                 f"cannot write to the log: {path} was written while the disk of {self._root} was "
                 "away. Hint: bring the disk back, and do the same again; nothing counts of it."
-            ) from None
+            )
+
+    def has(self, path: Path) -> bool:
+        """Whether a path below the root is in this very log."""
+        try:
+            with explained("read the log", path):
+                os.stat(path.relative_to(self._root), dir_fd=self._number)
+        except LogError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return False
+            raise
+        return True
 
 
 @contextmanager
@@ -111,12 +118,17 @@ def holding_log(root: Path | str) -> Iterator[HeldLog]:
         LogError: where there is no log.
     """
     folder = Path(root)
-    require_log(folder)
-    with explained("read the log", folder):
+    try:
         number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        raise _explain_absence(folder) from None
+    except OSError as error:
+        with explained("read the log", folder):
+            raise error
     try:
         held = HeldLog(folder, number)
-        held.require(folder / _MARK)
+        if not held.has(folder / _MARK):
+            raise _explain_absence(folder)
         yield held
     finally:
         os.close(number)
