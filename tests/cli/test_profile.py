@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from spark.test_examples import CONFIG
+from spark.site_session import MANY_PLANS, site_session
 from thalweg.files.load import load_application
-from thalweg.spark.session import open_session
 
 pytest.importorskip("pyspark")
 
@@ -45,9 +44,9 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session that both calls borrow."""
-    with open_session("local[1]", config=CONFIG) as session:
+    with site_session(tmp_path_factory.mktemp("session"), MANY_PLANS) as session:
         yield session
 
 

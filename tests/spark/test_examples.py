@@ -17,34 +17,25 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from spark.site_session import MANY_PLANS, site_session
 from spark.taxi_run import count_rows, wait_for
 from thalweg.scenarios import taxi_demand, taxi_fares
 from thalweg.scenarios.readings import generate_messages
 from thalweg.scenarios.rides import generate_rides, split_by_key
 from thalweg.scheduling.cuts import list_cuts
-from thalweg.spark.class_archive import archive_options
 from thalweg.spark.examples import EXAMPLES
 from thalweg.spark.feed.gateway import END_OF_TIME, Gateway
-from thalweg.spark.java import find_java
 from thalweg.spark.log import Log
 from thalweg.spark.pipeline import DEAD_LETTERS, Pipeline, load_pipeline
 from thalweg.spark.query.clock import SITE_CLOCK
 from thalweg.spark.query.queries import start_query
 from thalweg.spark.query.running import RunningQuery
 from thalweg.spark.query.spec import QuerySpec
-from thalweg.spark.session import open_session
-from thalweg.spark.site.config import site_config
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.jvm
 
 SITES = ["fog-1", "fog-2", "fog-3"]
-CONFIG = {
-    "spark.sql.adaptive.enabled": "false",
-    # Few rows, many plans: compiling each would take longer than running it.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
 CUTS = {"taxi-fares": 13, "taxi-demand": 10, "etl": 9, "stats": 15, "pred": 9}
 """How many legal cuts there are."""
 PATIENCE_S = 600.0
@@ -54,9 +45,7 @@ BAD_RIDES = ["", "no,numbers,at,all,here", "7,600,1.20,9.50"]
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    scratch = tmp_path_factory.mktemp("session")
-    config = site_config("local[1]", scratch, 1024, archive_options(find_java())) | CONFIG
-    with open_session("local[1]", "examples", config=config, log=scratch / "log") as session:
+    with site_session(tmp_path_factory.mktemp("session"), MANY_PLANS) as session:
         yield session
 
 

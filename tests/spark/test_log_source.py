@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from spark.sweep_and_hang import QUICK_START
+from spark.site_session import site_session
 from thalweg.errors import InvalidInput
 from thalweg.spark.log.reader import Log, LogWriter, Offset
-from thalweg.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,21 +22,15 @@ pytestmark = pytest.mark.jvm
 
 RIDES, CLEAN = "sources/rides", "edges/clean+rank"
 SCHEMA = "number long, zone int, fare double"
-CONFIG = QUICK_START | {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.session.timeZone": "Europe/Paris",
-}
 
 OnBatch = Callable[["DataFrame", int], None]
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
-    with open_session("local[1]", config=CONFIG) as session:
+    config = {"spark.sql.session.timeZone": "Europe/Paris"}
+    with site_session(tmp_path_factory.mktemp("session"), config) as session:
         yield session
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark.test_examples import CONFIG
+from spark.site_session import MANY_PLANS, site_session
 from thalweg.model import TimeWindow
 from thalweg.spark.monitor.counting import Counting
 from thalweg.spark.monitor.observation import (
@@ -26,7 +26,6 @@ from thalweg.spark.pipeline import Pipeline
 from thalweg.spark.pipeline.dataflow import Terms
 from thalweg.spark.pipeline.row_keeping import keeps_rows
 from thalweg.spark.query.publisher import put_together
-from thalweg.spark.session import open_session
 
 pytest.importorskip("pyspark")
 from pyspark.sql import functions as sql
@@ -84,8 +83,8 @@ taxi.sink("board", mean_fare)
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    with open_session("local[1]", config=CONFIG) as session:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with site_session(tmp_path_factory.mktemp("session"), MANY_PLANS) as session:
         yield session
 
 

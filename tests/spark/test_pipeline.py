@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark.test_examples import CONFIG
+from spark.site_session import MANY_PLANS, site_session
 from thalweg.errors import InvalidInput
 from thalweg.model import Limits, Pin, TimeWindow
 from thalweg.scheduling.cuts import list_cuts
 from thalweg.spark.pipeline import DEAD_LETTERS, Pipeline, load_pipeline
 from thalweg.spark.pipeline.mergeable import count, max_of, mean_of, min_of, sum_of
-from thalweg.spark.session import SparkUnavailable, open_session
+from thalweg.spark.session import SparkUnavailable
 from thalweg.testing import OperatorError, check_operator
 
 pytest.importorskip("pyspark")
@@ -30,8 +30,8 @@ WINDOW = TimeWindow("60 s", "30 s")
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    with open_session("local[1]", config=CONFIG) as session:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with site_session(tmp_path_factory.mktemp("session"), MANY_PLANS) as session:
         yield session
 
 

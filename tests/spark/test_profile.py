@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thalweg
-from spark.test_examples import CONFIG
+from spark.site_session import MANY_PLANS, site_session
 from thalweg.errors import InvalidInput
 from thalweg.files.load import load_application
 from thalweg.model import Link, Node, Pin, Site, TimeWindow, build_network
@@ -27,7 +27,6 @@ from thalweg.spark.profile.calibration import Calibration, calibrate, reference_
 from thalweg.spark.profile.fit import Measured, fit_line, fit_ratio, measured_from
 from thalweg.spark.profile.report import draw_profile, plot_profile, profile_table, save_application
 from thalweg.spark.profile.sample import at_rate, event_times_us, growing_counts
-from thalweg.spark.session import open_session
 
 pytest.importorskip("pyspark")
 from pyspark.sql import functions as sql
@@ -92,8 +91,8 @@ def number_rows(rows: int = ROWS) -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    with open_session("local[1]", config=CONFIG) as session:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with site_session(tmp_path_factory.mktemp("session"), MANY_PLANS) as session:
         yield session
 
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark.site_session import site_session
 from thalweg.errors import InvalidInput
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
@@ -25,8 +26,6 @@ from thalweg.spark.query.queries import start_query
 from thalweg.spark.query.running import Repair, RunningQuery
 from thalweg.spark.query.set_aside import LETTER_SCHEMA, SetAside
 from thalweg.spark.query.spec import QuerySpec
-from thalweg.spark.session import open_session
-from thalweg.spark.site.config import site_config
 from thalweg.spark.site.site import SiteSpec
 from thalweg.spark.site.sites import Sites
 
@@ -224,12 +223,7 @@ def spec_of(folder: Path, site: str = "fog-1", **fields: Any) -> QuerySpec:
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("pyspark")
-    from thalweg.spark.class_archive import archive_options
-    from thalweg.spark.java import find_java
-
-    folder = tmp_path_factory.mktemp("session")
-    config = site_config("local[1]", folder, 768, archive_options(find_java()))
-    with open_session("local[1]", "quarantine", config=config, log=folder / "log") as session:
+    with site_session(tmp_path_factory.mktemp("session")) as session:
         yield session
 
 

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark.connect_server import connect_server
+from spark.site_session import site_session
 from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.plan import Reading
@@ -32,8 +33,6 @@ from thalweg.spark.query.publisher import BatchGate, BatchHeld, put_together, ta
 from thalweg.spark.query.queries import check_query, start_query
 from thalweg.spark.query.running import RunningQuery
 from thalweg.spark.query.spec import QuerySpec
-from thalweg.spark.session import open_session
-from thalweg.spark.site.config import site_config
 from thalweg.spark.site.site import SiteSpec
 from thalweg.spark.site.sites import Sites
 
@@ -307,12 +306,7 @@ def test_a_closed_gate_holds_batches(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("pyspark")
-    from thalweg.spark.class_archive import archive_options
-    from thalweg.spark.java import find_java
-
-    folder = tmp_path_factory.mktemp("session")
-    config = site_config("local[1]", folder, 768, archive_options(find_java()))
-    with open_session("local[1]", "queries", config=config, log=folder / "log") as session:
+    with site_session(tmp_path_factory.mktemp("session")) as session:
         yield session
 
 

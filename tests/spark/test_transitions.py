@@ -11,13 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from migration.test_mobility import BROKERS, random_tracks
-from spark.sweep_and_hang import QUICK_START
+from spark.site_session import site_session
 from thalweg.errors import InvalidInput
 from thalweg.files.transitions_table import load_transitions
 from thalweg.migration.connections import Connections
 from thalweg.migration.predictors.learned import Transitions
 from thalweg.model.workload import Tracks
-from thalweg.spark.session import open_session
 from thalweg.spark.transitions.count import count_transitions
 
 if TYPE_CHECKING:
@@ -25,13 +24,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.jvm
 
-CONFIG = QUICK_START | {"spark.sql.shuffle.partitions": "2"}
-
 
 @pytest.fixture(scope="module", autouse=True)
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
-    with open_session("local[1]", config=CONFIG) as session:
+    config = {"spark.sql.shuffle.partitions": "2"}
+    with site_session(tmp_path_factory.mktemp("session"), config) as session:
         yield session
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from spark.site_session import site_session
 from spark.taxi_run import wait_for
 from thalweg.cli.entry import run as run_command
 from thalweg.errors import InvalidInput, ThalwegError
@@ -33,8 +34,6 @@ from thalweg.spark.query.clock import END_OF_TIME_MS, SOURCE_CLOCK, clock_table
 from thalweg.spark.query.queries import start_query
 from thalweg.spark.query.set_aside import LETTER_SCHEMA
 from thalweg.spark.query.spec import QuerySpec
-from thalweg.spark.session import open_session
-from thalweg.spark.site.config import site_config
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.jvm
@@ -48,13 +47,8 @@ TEXTS = ["1", "broken", "x2", "3", "13", "5", "13"]
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from thalweg.spark.class_archive import archive_options
-    from thalweg.spark.java import find_java
-
-    folder = tmp_path_factory.mktemp("session")
     # With the master that one place has: it is lent.
-    config = site_config("local[2]", folder, 768, archive_options(find_java()))
-    with open_session("local[2]", "verify", config=config, log=folder / "log") as session:
+    with site_session(tmp_path_factory.mktemp("session"), master="local[2]") as session:
         yield session
 
 
