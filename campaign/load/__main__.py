@@ -29,20 +29,22 @@ OUT = ROOT / "results" / "campaign" / "load.json"
 QUESTION = "How much does the demo deployment bear, and does anything grow or leak while it does?"
 _SOAK_S = 1800.0
 _LEAST_S, _MOST_S = 30.0, 86_400.0
+_MOST_PER_S = 1e6
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run it; 0 where every target was met, 1 where not, 2 for a wrong question."""
     asked = _parse(arguments)
-    quick = QUICK if asked.seconds is None else replace(QUICK, soak_s=asked.seconds)
-    full = Schedule(soak_s=_SOAK_S if asked.seconds is None else asked.seconds)
+    schedule = QUICK if asked.quick else Schedule(soak_s=_SOAK_S)
+    wishes = {"soak_s": asked.seconds, "first_per_s": asked.first_rate}
+    schedule = replace(schedule, **{k: v for k, v in wishes.items() if v is not None})
     out: Path = asked.out
     out.parent.mkdir(parents=True, exist_ok=True)
     command = shlex.join(["python", "-m", "campaign.load", *arguments])
     machine, began, start_s = describe_machine(), datetime.now(UTC), time.perf_counter()
     try:
         with out.with_name(f"{out.stem}-samples.jsonl").open("w", encoding="utf-8") as samples:
-            found = _run_apart(quick if asked.quick else full, samples)
+            found = _run_apart(schedule, samples)
     except ThalwegError as error:
         print(f"campaign.load: {error}", file=sys.stderr)
         return 1
@@ -126,6 +128,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=float, metavar="S", help=f"length of the soak; default: {_SOAK_S:g}"
     )
+    parser.add_argument(
+        "--first-rate",
+        type=float,
+        metavar="RATE",
+        help="rides/s with which the search for the maximum begins; "
+        f"default: {Schedule(soak_s=_SOAK_S).first_per_s:,g}",
+    )
     parser.add_argument("--quick", action="store_true", help="measure less: a few minutes")
     parser.add_argument(
         "--format", choices=("json", "table"), default="table", help="default: table"
@@ -134,6 +143,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     asked = parser.parse_args(arguments)
     if asked.seconds is not None and not _LEAST_S <= asked.seconds <= _MOST_S:
         parser.error(f"--seconds: got {asked.seconds:g}, need {_LEAST_S:g} to {_MOST_S:g} s")
+    if asked.first_rate is not None and not 1.0 <= asked.first_rate <= _MOST_PER_S:
+        parser.error(f"--first-rate: got {asked.first_rate:g}, need 1 to {_MOST_PER_S:,g} rides/s")
     return asked
 
 

@@ -608,11 +608,33 @@ def test_run_that_fails_is_told_in_a_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == "campaign.load: no Java\n"
 
 
-def test_soak_of_no_time_is_refused(capsys):
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--seconds", "3"], "--seconds: got 3, need 30 to 86400 s"),
+        (["--seconds", "nan"], "--seconds: got nan, need 30 to 86400 s"),
+        (["--first-rate", "0"], "--first-rate: got 0, need 1 to 1,000,000 rides/s"),
+    ],
+)
+def test_soak_of_no_time_or_no_rides_is_refused(asked, told, capsys):
     with pytest.raises(SystemExit) as ended:
-        command.main(["--seconds", "3"])
+        command.main(asked)
     assert ended.value.code == 2
-    assert "--seconds: got 3, need 30 to 86400 s" in capsys.readouterr().err
+    assert told in capsys.readouterr().err
+
+
+def test_search_begins_with_the_rate_that_is_asked_for(tmp_path, monkeypatch):
+    schedules = []
+
+    def stop(_folder, schedule, _samples):
+        schedules.append(schedule)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_run", stop)
+    out = ["--out", str(tmp_path / "load.json")]
+    assert command.main([*out, "--first-rate", "500", "--seconds", "60"]) == 130
+    assert command.main([*out, "--quick"]) == 130
+    assert [(s.first_per_s, s.soak_s) for s in schedules] == [(500, 60), (QUICK.first_per_s, 40)]
 
 
 @pytest.mark.jvm

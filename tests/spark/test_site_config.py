@@ -20,7 +20,7 @@ _COMPACTED_EVERY = 10
 
 
 @pytest.mark.jvm
-def test_file_source_forgets_what_it_read_long_ago(tmp_path: Path) -> None:
+def test_a_site_forgets_the_files_and_the_plans_of_long_ago(tmp_path: Path) -> None:
     rows, checkpoint, scratch = tmp_path / "rows", tmp_path / "checkpoint", tmp_path / "scratch"
     rows.mkdir()
     scratch.mkdir()
@@ -34,6 +34,9 @@ def test_file_source_forgets_what_it_read_long_ago(tmp_path: Path) -> None:
         query = written.start()
         assert query.awaitTermination(240)
         assert query.exception() is None
+        remembered = session._jsparkSession.sharedState().statusStore().executionsCount()
+    # Every batch is an execution; the oldest are forgotten a few at a time, a moment later.
+    assert 0 < remembered < _BATCHES / 2
     log = checkpoint / "sources" / "0"
     assert last_number(log) == _BATCHES - 1
     kept = [file for file in log.iterdir() if not file.name.startswith(".")]

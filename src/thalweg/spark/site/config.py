@@ -24,6 +24,15 @@ _STREAMING = {
     "spark.sql.session.timeZone": "UTC",
 }
 
+# Spark remembers a thousand ended plans, jobs and stages for its pages, also where it shows none:
+# of long plans a hundred MiB, which every full collection goes through.
+_REMEMBERED = {
+    "spark.sql.ui.retainedExecutions": "50",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+}
+
 
 def site_config(
     master: str, scratch: Path, heap_mb: int, java_options: Iterable[str]
@@ -60,6 +69,7 @@ def _driver_settings(scratch: Path, heap_mb: int, java: Iterable[str]) -> dict[s
         # The shuffle files of an ended batch go when the JVM finds that nobody needs them. Of a
         # batch that has grown old in the heap that is at a full collection, which is seldom.
         "spark.cleaner.periodicGC.interval": "5min",
+        **_REMEMBERED,
     }
 
 
