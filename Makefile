@@ -60,8 +60,7 @@ lint: $(STAMP) ## ruff, mypy, the import directions and bandit
 audit: $(STAMP) ## ask PyPI for known vulnerabilities of every package in uv.lock
 	@PATH="$(CURDIR)/.cache/uv-home/bin:$$PATH" uv export --quiet --frozen --all-extras \
 	  --all-groups --no-emit-project --output-file .cache/audited.txt >/dev/null
-	$(BIN)/pip-audit --requirement .cache/audited.txt --require-hashes --disable-pip \
-	  --strict --progress-spinner off
+	@$(BIN)/python tools/audit_packages.py .cache/audited.txt
 
 docs: $(STAMP) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
