@@ -135,6 +135,23 @@ def test_a_city_is_shown_from_its_folder_and_from_its_page(tmp_path: Path):
     assert {"static/costs", "greedy/costs"} <= {t["name"] for t in subject.results()["tables"]}
 
 
+def test_a_page_with_many_scripts_that_never_begin_is_refused_after_one_look(tmp_path: Path):
+    # With a pattern that looks for the end of each of them, this would take an hour.
+    (tmp_path / "city.html").write_bytes(b"<script " * 500_000)
+    with pytest.raises(InvalidInput, match="no page of a city"):
+        read_city(tmp_path / "city.html")
+
+
+def test_much_that_is_made_of_little_by_its_depth_is_cut(tmp_path: Path):
+    deep = "[" * 900 + ",".join(["0"] * 99_000) + "]" * 900
+    (tmp_path / "manifest.json").write_text(deep)
+    (tmp_path / "report.json").write_text('{"seed": 7}')
+    (subject,) = open_subjects([tmp_path])
+    text = subject.results()["text"]
+    assert len(text) < 500_000
+    assert '"seed": 7' in text
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"title": 1', "nan", "{" * 100_000])
 def test_what_is_no_city_is_refused(tmp_path: Path, text: str):
     (tmp_path / "city.json").write_text(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from thalweg.web.subject import Plain, Subject
 from thalweg.web.subjects.results import ResultsSubject
 
 _MOST_BYTES = 200 * 2**20
-_DATA = re.compile(rb"<script\b[^>]*\bid=\"data\"[^>]*>(.*?)</script>", re.DOTALL)
+# As the page of a city has it, to the letter: a pattern would try again at every `<script`.
+_DATA_BEGIN, _DATA_END = b'<script type="application/json" id="data">', b"</script>"
 _PARTS = ("brokers", "vehicles", "instances", "approaches", "moments", "operators", "users")
 
 
@@ -63,8 +63,7 @@ def read_city(file: Path, folder: Path | None = None) -> Plain:
     """
     try:
         content = read_own_bytes(folder or file.resolve().parent, file, _MOST_BYTES)
-        found = _DATA.search(content) if file.suffix == ".html" else None
-        packed = parse_plain_json(content if found is None else found[1])
+        packed = parse_plain_json(_data_of(content) if file.suffix == ".html" else content)
         if not isinstance(packed, dict) or any(part not in packed for part in _PARTS):
             raise ValueError("not a city")
     except (OSError, ValueError) as error:
@@ -72,3 +71,11 @@ def read_city(file: Path, folder: Path | None = None) -> Plain:
         defect = Defect(file=str(file), path="", value=str(error)[:200], rule=rule)
         raise InvalidInput([defect]) from None
     return packed
+
+
+def _data_of(page: bytes) -> bytes:
+    _, begin, rest = page.partition(_DATA_BEGIN)
+    data, end, _ = rest.partition(_DATA_END)
+    if not (begin and end):
+        raise ValueError("no page of a city")
+    return data

@@ -16,6 +16,7 @@ from thalweg.web.subject import Plain, Subject, UnknownName
 
 _MOST_ROWS = 200
 _MOST_TABLES = 60
+_MOST_TEXTS = 20
 _MOST_COLUMNS = 60
 _MOST_LETTERS = 300
 _MOST_TEXT_BYTES = 200_000
@@ -40,7 +41,7 @@ class ResultsSubject(Subject):
             for file in found
             if file.suffix.lower() in _IMAGES
         }
-        self._texts = [file for file in found if file.name in _TEXTS]
+        self._texts = [file for file in found if file.name in _TEXTS][:_MOST_TEXTS]
         if not (self._tables or self._images or self._texts):
             rule = "a folder with Parquet tables or pictures, as commands of thalweg save them"
             raise InvalidInput([Defect(path="", value=str(place), rule=rule)])
@@ -87,8 +88,19 @@ class ResultsSubject(Subject):
             with suppress(OSError, ValueError, RecursionError):
                 if file.stat().st_size <= _MOST_TEXT_BYTES:
                     data = json.loads(file.read_text(encoding="utf-8"))
-                    found.append(f"{file.relative_to(self._folder)}\n{json.dumps(data, indent=1)}")
+                    found.append(f"{file.relative_to(self._folder)}\n{_indented(data)}")
         return found
+
+
+def _indented(data: Any) -> str:
+    """Plain data over many lines; cut where depth makes much of little."""
+    found, letters = list[str](), 0
+    for part in json.JSONEncoder(indent=1).iterencode(data):
+        found.append(part)
+        letters += len(part)
+        if letters > 2 * _MOST_TEXT_BYTES:
+            return "".join([*found, "…"])
+    return "".join(found)
 
 
 def _plain(value: Any) -> Any:
