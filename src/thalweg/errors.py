@@ -44,6 +44,10 @@ class ThalwegError(Exception):
     """The root of every error that Thalweg raises on purpose."""
 
 
+class NotInTime(ThalwegError):
+    """Something was not done in the time that it was given, and may be: it can be asked again."""
+
+
 class InvalidInput(ThalwegError):
     """An input breaks at least one rule; `defects` lists every rule that it breaks."""
 

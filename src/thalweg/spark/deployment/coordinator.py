@@ -33,7 +33,7 @@ from thalweg.spark.deployment.journal import Journal
 from thalweg.spark.log import Log
 from thalweg.spark.pipeline.windows import Opening
 from thalweg.spark.query.spec import QuerySpec
-from thalweg.spark.site.channel import NO_QUERY, SiteError
+from thalweg.spark.site.channel import NO_QUERY, SiteError, SiteLate
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment.spec import DeploymentSpec
@@ -43,6 +43,8 @@ Cuts = Mapping[str, tuple[str, ...]]
 OnStep = Callable[[Step], None]
 DoAll = Callable[[Iterable[Callable[[], Any]]], list[Any]]
 _Given = TypeVar("_Given")
+# Each time a minute or so: as long as anybody may want to wait for a start.
+_MOST_LATE = 15
 
 
 class RunsQueries(HandsOver, Protocol):
@@ -181,7 +183,18 @@ class Coordinator:
         self._do_all(
             partial(self._sites[s.site].start, self.spec.query(s.site, s.epoch, s)) for s in ran
         )
-        self.go_to({})
+        self._end_hand_overs()
+
+    def _end_hand_overs(self) -> None:
+        """End what was begun; a site that is well and at it is waited for, within reason."""
+        for asked in range(1, _MOST_LATE + 1):
+            try:
+                self.go_to({})
+            except SiteLate:
+                if asked == _MOST_LATE:
+                    raise
+            else:
+                return
 
     def _find_lost(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """What has to be done again first: no epoch starts without what was handed over to it."""

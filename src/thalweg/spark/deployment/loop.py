@@ -30,6 +30,7 @@ from thalweg.spark.deployment.decisions import AdapterState, Verdict, expected_o
 from thalweg.spark.deployment.folder import HistoryEntry
 from thalweg.spark.deployment.outage import DiskOutage
 from thalweg.spark.deployment.parts import Decides, RunParts
+from thalweg.spark.deployment.patience import StepPatience
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.status import describe_cuts, describe_site, nest_rates, same_cuts
 from thalweg.spark.log.disk import LogError
@@ -176,16 +177,27 @@ class DeploymentLoop:
             self._keep_history(self.cuts, reason, now_s, name)
 
     def _go_to(self, cuts: Cuts, now_s: float) -> list[str]:
+        patience = StepPatience(most=self._parts.budget.most)
         while True:
             try:
                 return [str(step) for step in self._parts.runtime.go_to(cuts)]
             except SiteError as error:
                 # A hand-over goes on where it was, once the site is there again.
-                self._mend(error.site, str(error), now_s)
+                if patience.is_to_restart(error, self._parts.runtime.is_alive(error.site)):
+                    self._mend(error.site, str(error), now_s)
+                else:
+                    self._wait_on(error, now_s)
             except (InvalidInput, LogError, OSError) as error:
                 # A site refuses what it is told where its log has gone.
                 if not self._outage.wait_out(error):
                     raise
+
+    def _wait_on(self, late: SiteError, now_s: float) -> None:
+        """A site is well, and at it: look after the others, on whom it may be waiting."""
+        self._note = f"waits for {late.site}: {late.command}: {late.reason}"
+        self._outage.require_wanted(self._note)
+        while (event := self._parts.runtime.next_event(0.0)) is not None:
+            self._attend(event, now_s)
 
     def _keep_history(self, cuts: Cuts, reason: str, now_s: float, plan: str | None) -> None:
         entry = HistoryEntry(cuts=dict(cuts), reason=reason, at_s=now_s, plan=plan)

@@ -55,11 +55,7 @@ class DiskOutage:
         begin_s = self._parts.clock()
         self._tell("the run waits for its disk", outage)
         while outage is not None:
-            asked: list[str] = []
-            with suppress(OSError):
-                asked = [kind for kind, _ in list_requests(self._parts.folder)]
-            if self._parts.is_stopping() or STOP in asked:
-                raise DeploymentFailed(f"it was ended while it waited: {outage}")
+            self.require_wanted(outage)
             passed_s = self._parts.clock() - begin_s
             self._say(f"waits for {passed_s:.0f} s: {outage}", True)
             self._parts.sleep(_LOOK_S)
@@ -68,6 +64,18 @@ class DiskOutage:
         self._say(waited, False)
         self._tell("the disk is back", waited)
         return True
+
+    def require_wanted(self, waits_for: str) -> None:
+        """Look whether the run is to go on with its waiting.
+
+        Raises:
+            DeploymentFailed: where it is to end.
+        """
+        asked: list[str] = []
+        with suppress(OSError):
+            asked = [kind for kind, _ in list_requests(self._parts.folder)]
+        if self._parts.is_stopping() or STOP in asked:
+            raise DeploymentFailed(f"it was ended while it waited: {waits_for}")
 
     def _tell(self, title: str, text: str) -> None:
         # There may be no room for it.

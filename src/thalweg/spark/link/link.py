@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
 
-from thalweg.errors import Defects, ThalwegError, nearest
+from thalweg.errors import Defects, NotInTime, ThalwegError, nearest
 from thalweg.spark.link.kafka_address import parse_kafka_address
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ ENTRY_POINT_GROUP = "thalweg.links"
 
 class LinkError(ThalwegError):
     """Rows cannot go over a link; the message names its address and the cause."""
+
+
+class LinkLate(LinkError, NotInTime):
+    """What is waited for has not come over a link yet; the link itself works, or tries to."""
 
 
 class LinkGap(LinkError):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from thalweg.spark.link.arrival import Arrivals, LinkCounts, has_arrived
 from thalweg.spark.link.envelope import Envelope
-from thalweg.spark.link.link import Link, LinkError, LinkGap
+from thalweg.spark.link.link import Link, LinkGap, LinkLate
 from thalweg.spark.link.worker import LinkWorker
 
 _RECEIVE_STEP_S = 0.2
@@ -61,7 +61,7 @@ class LinkReceiver(LinkWorker):
                 problem = (
                     f"{self._problem()}. Hint: was the site's sender flushed up to that batch?"
                 )
-                raise LinkError(
+                raise LinkLate(
                     f"batch {batch} of {site}, epoch {epoch}, has not come over the link within "
                     f"{timeout_s:g} s: {self.gaps.get(site, problem)}"
                 )

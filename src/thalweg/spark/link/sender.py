@@ -13,7 +13,7 @@ from thalweg.errors import Defects
 from thalweg.model.names import require_name
 from thalweg.spark.link.arrival import LinkCounts
 from thalweg.spark.link.envelope import make_envelope, make_mark
-from thalweg.spark.link.link import Link, LinkError
+from thalweg.spark.link.link import Link, LinkLate
 from thalweg.spark.link.place import Position
 from thalweg.spark.link.worker import LinkWorker
 from thalweg.spark.log.founding import found_log, while_there
@@ -90,7 +90,7 @@ class LinkSender(LinkWorker):
         while not mark.safe.wait(0.05):
             self._require_working()
             if time.monotonic() > deadline:
-                raise LinkError(
+                raise LinkLate(
                     f"batch {batch} of {self.site}, epoch {epoch}, was not taken by the link "
                     f"within {timeout_s:g} s: {self._problem()}"
                 )

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from thalweg.errors import ThalwegError
+from thalweg.errors import NotInTime, ThalwegError
 from thalweg.spark.monitor.counting import Counting, RowCounts
 from thalweg.spark.monitor.record import Record, record_of
 from thalweg.spark.query.checkpoint import (
@@ -303,7 +303,7 @@ class RunningQuery:
                 raise ThalwegError(f"the query failed: {self.error}")
             if time.monotonic() > deadline:
                 stand = self._stand()
-                raise ThalwegError(
+                raise NotInTime(
                     f"not drained in time: finished batch {stand.batch} at {dict(stand.offsets)}"
                 )
             time.sleep(_POLL_S)

@@ -24,6 +24,10 @@ NO_QUERY = "there is no query"
 _SHOWN_LOG_LINES = 15
 _TAIL_BYTES = 16_384
 _GROUP_END_S = 5.0
+_SILENT_S = 10.0
+# Not to be done twice at the same time: who asks again waits for the answer that is due.
+_ONE_AT_A_TIME = frozenset({"carry", "drain", "prepare", "start", "stop"})
+Answer = Future[dict[str, Any]]
 
 
 class SiteError(ThalwegError):
@@ -40,6 +44,10 @@ class SiteError(ThalwegError):
         lines = "".join(f"\n  {line}" for line in self.log)
         end = f". The end of its log:{lines}" if lines else ""
         return f"site {self.site}: {self.command}: {self.reason}{end}"
+
+
+class SiteLate(SiteError):
+    """A site that is there and well has not done yet what it was told; it may be asked again."""
 
 
 def last_lines(log: Path, count: int = _SHOWN_LOG_LINES) -> tuple[str, ...]:
@@ -70,8 +78,9 @@ class SiteChannel:
         self._on_event = on_event
         self._lock = threading.Lock()
         self._life_lock = threading.Lock()
-        self._waiting: dict[int, Future[dict[str, Any]]] = {}
+        self._waiting: dict[int, Answer] = {}
         self._next_id = 0
+        self._due: tuple[str, Mapping[str, Any], int, Answer] | None = None
         self._ended = threading.Event()
         self._buried = threading.Event()
         path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
@@ -103,11 +112,33 @@ class SiteChannel:
     def call(self, command: str, arguments: Mapping[str, Any], timeout_s: float) -> Any:
         """What the site answers.
 
+        A command that changes something, and has had no answer yet when it is given again, is not
+        sent again: the answer that is due is waited for.
+
         Raises:
             InvalidInput: where the site finds the arguments wrong.
-            SiteError: where it fails, ends, or does not answer in time.
+            SiteLate: where it is well, and has not done it in time.
+            SiteError: where it fails, ends, or is not heard any more.
         """
-        answer = Future[dict[str, Any]]()
+        number, answer = self._take_due(command, arguments) or self._ask(command, arguments)
+        try:
+            told = answer.result(timeout_s)
+        except TimeoutError:
+            self._leave(number, answer, command, arguments)
+            silent_s = time.monotonic() - self.heard_at
+            if self._ended.is_set() or silent_s > _SILENT_S:
+                reason = f"no answer within {timeout_s:g} s, and nothing heard for {silent_s:.0f} s"
+                raise self._error(command, reason) from None
+            raise self._late(command, f"no answer within {timeout_s:g} s") from None
+        if "result" in told:
+            return told["result"]
+        if "defects" in told:
+            raise InvalidInput(Defect(**defect) for defect in told["defects"])
+        reason = str(told.get("error", "an answer without a meaning"))
+        raise self._late(command, reason) if told.get("late") else self._error(command, reason)
+
+    def _ask(self, command: str, arguments: Mapping[str, Any]) -> tuple[int, Answer]:
+        answer = Answer()
         with self._lock:
             self._next_id += 1
             number = self._next_id
@@ -116,18 +147,25 @@ class SiteChannel:
             if self._ended.is_set():
                 self._waiting.pop(number, None)
                 raise self._error(command, "its process has ended")
-        try:
-            told = answer.result(timeout_s)
-        except TimeoutError:
-            raise self._error(command, f"no answer within {timeout_s:g} s") from None
-        finally:
-            with self._lock:
+        return number, answer
+
+    def _take_due(self, command: str, arguments: Mapping[str, Any]) -> tuple[int, Answer] | None:
+        """The answer that nobody has had yet, where the same was asked for last."""
+        if command not in _ONE_AT_A_TIME:
+            return None
+        with self._lock:
+            due, self._due = self._due, None
+        return None if due is None or due[:2] != (command, arguments) else due[2:]
+
+    def _leave(
+        self, number: int, answer: Answer, command: str, arguments: Mapping[str, Any]
+    ) -> None:
+        """Wait no longer for an answer."""
+        with self._lock:
+            if command in _ONE_AT_A_TIME:
+                self._due = (command, arguments, number, answer)
+            else:
                 self._waiting.pop(number, None)
-        if "result" in told:
-            return told["result"]
-        if "defects" in told:
-            raise InvalidInput(Defect(**defect) for defect in told["defects"])
-        raise self._error(command, str(told.get("error", "an answer without a meaning")))
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Whether the process, and all it started, is gone within this time."""
@@ -191,6 +229,9 @@ class SiteChannel:
 
     def _error(self, command: str, reason: str) -> SiteError:
         return SiteError(self.name, command, reason, last_lines(self.log))
+
+    def _late(self, command: str, reason: str) -> SiteLate:
+        return SiteLate(self.name, command, reason, last_lines(self.log))
 
 
 def describe_end(code: int) -> str:

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from thalweg.errors import Defect, InvalidInput
-from thalweg.spark.link import LinkError, open_link, parse_link
+from thalweg.spark.link import LinkError, LinkLate, open_link, parse_link
 from thalweg.spark.link.receiver import LinkReceiver
 from thalweg.spark.link.sender import LinkSender
 from thalweg.spark.query.spec import QuerySpec
@@ -102,8 +102,10 @@ class LinkEnd:
 
     def _opened(self, deadline: float) -> LinkSender | LinkReceiver:
         while self._worker is None:
-            if self._failure is not None or time.monotonic() > deadline:
-                raise LinkError(self._failure or f"no link {self._query.link}: {self._problem}")
+            if self._failure is not None:
+                raise LinkError(self._failure)
+            if time.monotonic() > deadline:
+                raise LinkLate(f"no link {self._query.link}: {self._problem}")
             time.sleep(_LOOK_S)
         return self._worker
 

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from thalweg.errors import InvalidInput, ThalwegError
+from thalweg.errors import InvalidInput, NotInTime, ThalwegError
 from thalweg.spark.class_archive import archive_options
 from thalweg.spark.java import find_java
 from thalweg.spark.query.carry import CarryOrder, carry_windows
@@ -223,14 +223,17 @@ class SiteProcess:
 
 
 def failure(error: Exception) -> dict[str, Any]:
-    """An error as an answer: its defects where it has some, else its message."""
+    """An error as an answer: its defects where it has some, else its message.
+
+    Whoever asked may wait for longer where something is only late.
+    """
     if isinstance(error, InvalidInput):
         defects = [asdict(defect) for defect in error.defects]
         return {"defects": defects}
     traceback.print_exception(error, file=sys.stderr)
     sys.stderr.flush()
     if isinstance(error, ThalwegError):
-        return {"error": str(error)}
+        return {"error": str(error), "late": isinstance(error, NotInTime)}
     first, *_ = str(error).strip().splitlines() or [""]
     return {"error": f"{type(error).__name__}: {first}"}
 
