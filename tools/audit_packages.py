@@ -77,7 +77,7 @@ def read_requirements(lines: Iterable[str]) -> list[tuple[str, str]]:
     """
     found = []
     for line in lines:
-        text = line.partition("#")[0].rstrip(" \\")
+        text = line.partition("#")[0].partition("--hash")[0].rstrip(" \\")
         if text and not text.startswith((" ", "-")):
             requirement = Requirement(text)
             (pin,) = requirement.specifier

@@ -144,7 +144,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     if asked.seconds is not None and not _LEAST_S <= asked.seconds <= _MOST_S:
         parser.error(f"--seconds: got {asked.seconds:g}, need {_LEAST_S:g} to {_MOST_S:g} s")
     if asked.first_rate is not None and not 1.0 <= asked.first_rate <= _MOST_PER_S:
-        parser.error(f"--first-rate: got {asked.first_rate:g}, need 1 to {_MOST_PER_S:,.0f} rides/s")
+        parser.error(
+            f"--first-rate: got {asked.first_rate:g}, need 1 to {_MOST_PER_S:,.0f} rides/s"
+        )
     return asked
 
 

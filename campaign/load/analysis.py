@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -63,10 +63,12 @@ class Step:
     lag_rows: Slope | None
     lag_s: Slope | None
     """None where so few results came out that it cannot be told."""
+    tolerance: float = 0.1
+    """The share of what comes by which the lag may rise."""
 
     @property
     def keeps_up(self) -> bool:
-        """Whether rows were worked on as fast as they came, but for a tenth, and were sent at all.
+        """Whether rows were worked on as fast as they came, within the tolerance, and were sent.
 
         At a rate of `k` times what is possible, the results fall behind by `1 - 1/k` seconds each
         second: a tenth is what 11 % too much gives. Less cannot be told from batches within 20 s.
@@ -74,8 +76,8 @@ class Step:
         if self.lag_rows is None or self.lag_s is None:
             return False
         sent = self.born_per_s >= 0.9 * self.asked_per_s
-        rows = self.lag_rows.per_s <= 0.1 * self.asked_per_s
-        return sent and rows and self.lag_s.per_s <= 0.1
+        rows = self.lag_rows.per_s <= self.tolerance * self.asked_per_s
+        return sent and rows and self.lag_s.per_s <= self.tolerance
 
     @property
     def is_unsure(self) -> bool:
@@ -127,8 +129,12 @@ def fit_slope(at_s: Sequence[float], values: Sequence[float]) -> Slope:
     return Slope(per_s=per_s, low_per_s=per_s - reach, high_per_s=per_s + reach)
 
 
-def find_growth(at_s: Sequence[float], values: Sequence[float]) -> Growth:
-    """How the last third of a time differs from the first.
+def find_growth(
+    at_s: Sequence[float],
+    values: Sequence[float],
+    usual: Callable[[Sequence[float]], float] = median,
+) -> Growth:
+    """How the last third of a time differs from the first, by what is usual in each.
 
     Raises:
         ValueError: where one of them is empty.
@@ -140,7 +146,7 @@ def find_growth(at_s: Sequence[float], values: Sequence[float]) -> Growth:
     last = [value for t, value in pairs if t > end_s - third_s]
     if not first or not last:
         raise ValueError(f"growth needs values in the first and the last third, not {len(pairs)}")
-    return Growth(first=median(first), last=median(last), most_at_first=max(first))
+    return Growth(first=usual(first), last=usual(last), most_at_first=max(first))
 
 
 def find_maximum(steps: Sequence[Step]) -> float:

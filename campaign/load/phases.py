@@ -14,6 +14,9 @@ from thalweg.errors import ThalwegError
 _LOOK_S = 0.25
 _MOST_STEPS = 14
 _LONGER = 3.0
+_MOST_HOLDS = 8
+# A fiftieth: what 2 % too much gives.
+_HELD_TOLERANCE = 0.02
 
 
 class Loaded(Protocol):
@@ -50,6 +53,9 @@ class Schedule:
     """Where results come out seldom, a step takes longer."""
     settle_s: float = 8.0
     """At the begin of a step: what a batch holds has to grow with the rate first."""
+    hold_s: float = 300.0
+    """How long the maximum is held before it is believed: a rate that is a little too much makes
+    batches larger and cheaper by the row at first, and falls behind only then."""
     first_per_s: float = 2000.0
     factor: float = 1.6
     close: float = 1.12
@@ -68,6 +74,7 @@ QUICK = Schedule(
     step_s=10.0,
     longest_step_s=60.0,
     settle_s=4.0,
+    hold_s=20.0,
     first_per_s=8000.0,
     factor=2.0,
     close=1.5,
@@ -123,7 +130,21 @@ def find_run_maximum(rig: Loaded, schedule: Schedule, tell: Tell) -> Maximum:
             _drain(rig, schedule, find_maximum(steps) or rate / 4, calm_s + schedule.settle_s)
     if not find_maximum(steps) or all(step.keeps_up for step in steps):
         raise ThalwegError(f"no maximum was found in {len(steps)} steps")
-    return Maximum(per_s=find_maximum(steps), steps=tuple(steps))
+    return _hold(rig, schedule, steps, calm_s, tell)
+
+
+def _hold(rig: Loaded, schedule: Schedule, steps: list[Step], calm_s: float, tell: Tell) -> Maximum:
+    """Hold what was found for long; where that is too much, a little less, and so on."""
+    rate = find_maximum(steps)
+    for _ in range(_MOST_HOLDS):
+        step = _take_step(rig, schedule, rate, calm_s, schedule.hold_s, _HELD_TOLERANCE)
+        steps.append(step)
+        tell(f"held: {_describe(step)}")
+        if step.keeps_up:
+            return Maximum(per_s=rate, steps=tuple(steps))
+        _drain(rig, schedule, rate, calm_s + schedule.settle_s)
+        rate /= schedule.close
+    raise ThalwegError(f"no rate could be held for {schedule.hold_s:g} s; the last: {rate:,.0f}")
 
 
 def soak(
@@ -181,7 +202,12 @@ def _warm_up(rig: Loaded, schedule: Schedule) -> float:
 
 
 def _take_step(
-    rig: Loaded, schedule: Schedule, per_s: float, calm_s: float, seconds: float
+    rig: Loaded,
+    schedule: Schedule,
+    per_s: float,
+    calm_s: float,
+    seconds: float,
+    tolerance: float = 0.1,
 ) -> Step:
     """Look at the lag each time that results have come out: in between it rises at any rate."""
     rig.dial.per_s = per_s
@@ -204,6 +230,7 @@ def _take_step(
         born_per_s=(last.born_rows - first.born_rows) / (last_s - first_s),
         lag_rows=fit_slope(at_s, [float(lag.rows) for _, lag in fresh]) if enough else None,
         lag_s=fit_slope(at_s, [lag.seconds or 0.0 for _, lag in fresh]) if enough else None,
+        tolerance=tolerance,
     )
 
 
