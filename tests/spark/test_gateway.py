@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thalweg.errors import InvalidInput
-from thalweg.scenarios.rides import generate_rides
+from thalweg.scenarios.rides import generate_rides, read_rides
 from thalweg.spark.feed.gateway import END_OF_TIME, Gateway
 from thalweg.spark.feed.rides import (
     RideFeed,
     feed_rides,
+    feed_trips,
     generate_ticks,
     next_ride,
     replay_ticks,
@@ -103,7 +106,7 @@ def test_the_rate_may_change_with_time() -> None:
 @given(rate=st.floats(10.0, 400.0), first=st.integers(0, 120))
 def test_a_replay_has_the_rest_of_the_rides_in_order(rate: float, first: int) -> None:
     rides = generate_rides(100, seed=3, start=START, seconds=5.0)
-    ticks = list(replay_ticks(rides, rate, first=first))
+    ticks = list(replay_ticks(rides.slice(first), rate))
     found = [ride for tick in ticks for ride in tick.rides["ride"].to_pylist()]
     assert found == list(range(first, 100))
     for tick, later in pairwise(ticks):
@@ -184,12 +187,83 @@ def test_after_half_a_tick_no_number_is_given_twice(tmp_path: Path) -> None:
     ride_gateways(tmp_path)["fog-2"].send(parts["fog-2"])
     known = parts["fog-2"]["ride"].to_pylist()
     assert next_ride(Log(tmp_path), "rides") == max(known) + 1
+    assert next_ride(Log(tmp_path), "rides", "fog-1") == 0
     assert next_ride(Log(tmp_path / "empty"), "rides") == 0
+
+
+# With a link every fog has a log of its own; without one, all have the same.
+ROOTS = {
+    "own logs": {site: site for site in SITES},
+    "one log": dict.fromkeys(SITES, "log"),
+}
+
+
+def gateways_at(folder: Path, roots: dict[str, str]) -> dict[str, Gateway]:
+    return {site: ride_gateways(folder / root)[site] for site, root in roots.items()}
+
+
+def sent_by_all(folder: Path, roots: dict[str, str]) -> Counter[int]:
+    return sum((sent_rides(folder / root) for root in set(roots.values())), Counter())
+
+
+@pytest.mark.parametrize("roots", ROOTS.values(), ids=ROOTS)
+def test_generated_rides_go_on_after_the_highest_number_of_any_site(
+    tmp_path: Path, roots: dict[str, str]
+) -> None:
+    parts = split_rides(generate_rides(30, seed=2, start=START, seconds=1.0), SITES)
+    # Each site in turn is the one that got the last ride of a tick which was not sent to all.
+    for ahead in SITES:
+        folder, sent = tmp_path / ahead, parts[ahead]
+        gateways_at(folder, roots)[ahead].send(sent)
+        feed = feed_rides(gateways_at(folder, roots), 200.0, seconds=0.4, seed=1)
+        assert feed.join(60.0)
+        first = max(sent["ride"].to_pylist()) + 1
+        known = Counter(sent["ride"].to_pylist())
+        assert sent_by_all(folder, roots) == known + Counter(range(first, first + 80))
+
+
+def write_trips(file: Path, count: int) -> None:
+    """A trip file whose rides are born in the zones 1, 2, 3, … in turn, a second apart."""
+    pickup = [START.replace(tzinfo=None) + timedelta(seconds=k) for k in range(count)]
+    trips = {
+        "tpep_pickup_datetime": pickup,
+        "tpep_dropoff_datetime": [time + timedelta(minutes=5) for time in pickup],
+        "PULocationID": [1 + k % 7 for k in range(count)],
+        "DOLocationID": [1] * count,
+        "trip_distance": [1.0] * count,
+        "fare_amount": [5.0] * count,
+        "tip_amount": [0.0] * count,
+    }
+    pq.write_table(pa.table(trips), file)
+
+
+@pytest.mark.parametrize("roots", ROOTS.values(), ids=ROOTS)
+@pytest.mark.parametrize(
+    "reached", [(0, 0, 0), (40, 20, 20), (20, 20, 40), (40, 40, 40), (0, 9, 0)]
+)
+def test_no_ride_of_a_file_is_lost_or_sent_twice_however_far_each_site_had_got(
+    tmp_path: Path, roots: dict[str, str], reached: tuple[int, ...]
+) -> None:
+    write_trips(tmp_path / "trips.parquet", 60)
+    gateways = gateways_at(tmp_path, roots)
+    parts = split_rides(read_rides(tmp_path / "trips.parquet"), SITES)
+    for site, upto in zip(SITES, reached, strict=True):
+        had = parts[site].filter(pc.less(parts[site]["ride"], upto))
+        if had.num_rows:
+            gateways[site].send(had)
+    feed = feed_trips(gateways_at(tmp_path, roots), tmp_path / "trips.parquet", 1000.0)
+    assert feed.join(60.0)
+    assert feed.error is None
+    assert sent_by_all(tmp_path, roots) == Counter(range(60))
+    for site, root in roots.items():
+        # What had been held back is not late: each site's rides are in the order of their time.
+        rides = Log(tmp_path / root).read("sources/rides", site)["ride"].to_pylist()
+        assert rides == parts[site]["ride"].to_pylist()
 
 
 def test_a_feed_that_cannot_write_stops_and_says_why(tmp_path: Path) -> None:
     class Full:
-        root, source = tmp_path, "rides"
+        root, source, site = tmp_path, "rides", "fog-1"
 
         def send(self, _table: Any) -> None:
             raise OSError("no space left")

@@ -1,7 +1,9 @@
 """Taxi rides sent to gateways as they happen: generated, or replayed from official trip files.
 
-The rides are numbered, no two with one number, over all sites and over restarts: a feed goes on
-after the last ride that is in the log.
+The rides are numbered, no two with one number, over all sites and over restarts. A feed that was
+killed may have sent a tick to some of its sites only. Generated rides then go on after the highest
+number that any site has; those below it that were not sent have never happened. The rides of a file
+have: there every site goes on after the last ride that it has itself.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,6 +19,7 @@ from itertools import islice
 from math import ceil
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from thalweg.errors import Defect, Defects, InvalidInput
@@ -75,14 +78,12 @@ def generate_ticks(
         owed, first, number = owed - count, first + count, number + 1
 
 
-def replay_ticks(
-    rides: pa.Table, rate_per_s: Rate, *, first: int = 0, tick_s: float = TICK_S
-) -> Iterator[Tick]:
-    """The rides of a table in its order from ride `first` on, as many in a tick as the rate says.
+def replay_ticks(rides: pa.Table, rate_per_s: Rate, *, tick_s: float = TICK_S) -> Iterator[Tick]:
+    """The rides of a table in its order, as many in a tick as the rate says.
 
     The table is sorted by pick-up, as `read_rides` gives it.
     """
-    owed, number, at = 0.0, 0, first
+    owed, number, at = 0.0, 0, 0
     while at < rides.num_rows:
         rate = rate_per_s(number * tick_s) if callable(rate_per_s) else rate_per_s
         owed += min(max(rate, 0.0), MOST_PER_S) * tick_s
@@ -96,18 +97,25 @@ def replay_ticks(
 
 def split_rides(rides: pa.Table, sites: tuple[str, ...]) -> dict[str, pa.Table]:
     """The rides of each site: zone z belongs to site z modulo their number, now and later."""
-    turn = np.asarray(rides["zone"].to_numpy()) % len(sites)
+    turn = _turns(rides, len(sites))
     return {site: rides.filter(pa.array(turn == k)) for k, site in enumerate(sites)}
 
 
-def next_ride(log: Log, source: str) -> int:
-    """The number after the last ride in the log.
+def _turns(rides: pa.Table, sites: int) -> npt.NDArray[np.int64]:
+    """Which of so many sites each ride belongs to."""
+    return np.asarray(rides["zone"].to_numpy(), dtype=np.int64) % sites
 
-    A feed that was killed may have sent a tick to some of its sites only: the rides of the others
-    are never sent, and their numbers not given again.
-    """
+
+def unsent_rides(rides: pa.Table, next_by_site: Sequence[int]) -> pa.Table:
+    """The rides that their site has not got yet, given the number that each one goes on with."""
+    due = np.asarray(next_by_site, dtype=np.int64)[_turns(rides, len(next_by_site))]
+    return rides.filter(pa.array(rides["ride"].to_numpy() >= due))
+
+
+def next_ride(log: Log, source: str, site: str | None = None) -> int:
+    """The number after the last ride that a site, or any site, has in the log."""
     stream, last = source_stream(source), -1
-    for place in log.places(stream):
+    for place in log.places(stream, site):
         for segment in log.segments_at(place, last_batch_of(place) - 1):
             for batch in (b for file in segment.files for b in read_batches(file)):
                 last = max(last, int(max(batch.column("ride").to_numpy(), default=-1)))
@@ -141,7 +149,9 @@ def feed_rides(
     require_gateways(defects, "gateways", gateways)
     defects.raise_if_any()
     begin = start or datetime.now(UTC)
-    first = _next_ride(gateways)
+    # With a link every site has a log of its own: no one log knows all numbers that were given.
+    logs = {(gateway.root, gateway.source) for gateway in gateways.values()}
+    first = max(next_ride(Log(root), source) for root, source in logs)
     ticks = generate_ticks(
         rate_per_s, start=begin, seed=seed + first, first=first, speed_up=speed_up
     )
@@ -158,7 +168,8 @@ def feed_trips(
 ) -> RideFeed:
     """Send the rides of a trip file in the order of their pick-up, going on where a feed stopped.
 
-    It ends with the file, or after so many seconds.
+    Every site goes on after its own last ride: none is left out, and none comes twice. It ends with
+    the file, or after so many seconds.
 
     Raises:
         InvalidInput: if the file cannot be read or lacks columns.
@@ -167,13 +178,9 @@ def feed_trips(
     require_gateways(defects, "gateways", gateways)
     rides = defects.attempt("", lambda: read_rides(file))
     defects.raise_if_any()
-    ticks = replay_ticks(rides, rate_per_s, first=_next_ride(gateways))
+    next_by_site = [next_ride(Log(g.root), g.source, g.site) for g in gateways.values()]
+    ticks = replay_ticks(unsent_rides(rides, next_by_site), rate_per_s)
     return RideFeed(gateways, ticks, seconds=seconds, close=close)
-
-
-def _next_ride(gateways: Mapping[str, Gateway]) -> int:
-    gateway = next(iter(gateways.values()))
-    return next_ride(Log(gateway.root), gateway.source)
 
 
 class RideFeed:
