@@ -6,20 +6,22 @@ import random
 import tempfile
 import threading
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark.memory_link import MemoryLink, Wire
 from thalweg.errors import InvalidInput
 from thalweg.spark.link import LinkError, LinkGap, LinkSpec, link_kinds, open_link, parse_link
 from thalweg.spark.link import link as link_module
+from thalweg.spark.link import receiver as receiver_module
 from thalweg.spark.link.arrival import Arrivals, LinkCounts, has_arrived
 from thalweg.spark.link.directory import DirectoryLink
 from thalweg.spark.link.envelope import Envelope, make_envelope, make_mark
@@ -55,54 +57,6 @@ def envelopes_of(root: Path, stream: str = ROWS, site: str = SITE) -> list[Envel
 
 def rows_in(root: Path, stream: str = ROWS, site: str | None = None) -> list[dict[str, object]]:
     return Log(root).read(stream, site).to_pylist()
-
-
-class Wire:
-    """What two ends of a memory link have between them."""
-
-    def __init__(self) -> None:
-        self.sent: list[bytes] = []
-        self.read_upto: dict[str, int] = {}
-        self.up = threading.Event()
-        self.up.set()
-
-
-class MemoryLink:
-    """A link within this process; without `up` it takes what is sent and keeps none of it safe."""
-
-    def __init__(self, wire: Wire) -> None:
-        self.address, self.problem = "memory://here", ""
-        self._wire = wire
-        self._waiting: deque[bytes] = deque()
-        self._reader = ""
-        self._next = 0
-
-    def send(self, envelope: Envelope) -> None:
-        self._waiting.append(envelope.to_bytes())
-
-    def flush(self, timeout_s: float) -> bool:
-        if not self._wire.up.wait(min(timeout_s, 0.01)):
-            return False
-        while self._waiting:
-            self._wire.sent.append(self._waiting.popleft())
-        return True
-
-    def listen(self, reader: str) -> None:
-        self._reader = reader
-        self._next = self._wire.read_upto.get(reader, 0)
-
-    def receive(self, timeout_s: float) -> Sequence[Envelope]:
-        found = self._wire.sent[self._next : self._next + 3]
-        if not found:
-            time.sleep(min(timeout_s, 0.01))
-        self._next += len(found)
-        return [Envelope.from_bytes(data) for data in found]
-
-    def acknowledge(self) -> None:
-        self._wire.read_upto[self._reader] = self._next
-
-    def close(self) -> None:
-        self._waiting.clear()
 
 
 @pytest.fixture
@@ -618,6 +572,76 @@ def test_what_is_missing_holds_up_its_site_alone_until_it_is_sent_again(
         receiver.wait_for(SITE, 0, 2)
     assert not receiver.gaps
     assert rows_in(cloud, site=SITE) == rows_in(site, site=SITE)
+
+
+def test_time_does_not_pass_rows_that_were_lost(site: Path, cloud: Path) -> None:
+    """Also where the rows of a batch are lost, and not what the clock says after them."""
+    wire = Wire()
+    for batch in range(4):
+        publish(site, batch, ROWS)
+        publish(site, batch, CLOCK)
+    with LinkSender(MemoryLink(wire), site, SITE) as sender:
+        sender.flush(0, 3)
+    assert streams_in(wire)[2:4] == [(ROWS, 1), (CLOCK, 1)]
+    del wire.sent[2]
+    with LinkReceiver(MemoryLink(wire), cloud, durable=False) as receiver:
+        with pytest.raises(LinkError, match=r"but batch . before it did not"):
+            receiver.wait_for(SITE, 0, 3, timeout_s=0.3)
+        assert Log(cloud).end(CLOCK) == {SITE: {"0": 0}}
+        with LinkSender(MemoryLink(wire), site, SITE, resend=True) as sender:
+            sender.flush(0, 3)
+            receiver.wait_for(SITE, 0, 3)
+    for stream in (ROWS, CLOCK):
+        assert rows_in(cloud, stream) == rows_in(site, stream)
+
+
+def test_a_sender_that_works_can_be_told_to_send_everything_again_and_comes_to_an_end(
+    site: Path, cloud: Path
+) -> None:
+    wire = Wire()
+    for batch in range(3):
+        publish(site, batch)
+    link = MemoryLink(wire)
+    with LinkSender(link, site, SITE) as sender:
+        sender.flush(0, 2)
+        wire.up.clear()
+        sender.send_again()
+        while not link._waiting:
+            assert sender.error is None
+            time.sleep(0.01)
+        # Asked for again and again, it would otherwise begin again and again.
+        sender.send_again()
+        wire.up.set()
+        sender.flush(0, 2)
+        publish(site, 3)
+        sender.flush(0, 3)
+    assert [batch for stream, batch in streams_in(wire) if stream == ROWS] == [0, 1, 2, 0, 1, 2, 3]
+    with LinkReceiver(MemoryLink(wire), cloud, durable=False) as receiver:
+        receiver.wait_for(SITE, 0, 3)
+    assert receiver.counts.repeated == 3
+    assert rows_in(cloud) == rows_in(site)
+
+
+def test_a_gap_does_not_last_while_its_site_sends_everything_again(
+    site: Path, cloud: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(receiver_module, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    for batch in range(4):
+        publish(site, batch)
+    first, lost, third, last = envelopes_of(site)
+    receiver = LinkReceiver(MemoryLink(Wire()), cloud, durable=False)
+    told = []
+    came = ((0.0, first), (1.0, third), (9.0, last), (10.0, None), (12.0, None), (13.0, first))
+    came += ((20.0, lost), (28.0, None), (31.0, None), (32.0, third), (33.0, last), (99.0, None))
+    for now_s[0], envelope in came:
+        if envelope is not None:
+            receiver._take(envelope)
+        told.append((now_s[0], list(receiver.lasting_gaps(10.0))))
+    receiver.close()
+    assert [at_s for at_s, sites in told if sites == [SITE]] == [12.0, 31.0]
+    assert [at_s for at_s, sites in told if sites not in ([], [SITE])] == []
+    assert rows_in(cloud) == rows_in(site)
 
 
 def test_a_site_has_one_sender_and_a_log_one_receiver(site: Path, cloud: Path) -> None:

@@ -6,27 +6,33 @@ import os
 import random
 import shutil
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from spark.kafka_broker import Broker
+from spark.memory_link import MemoryLink, Wire
 from spark.taxi_run import coordinate, deployment, running_sites, wait_for
 from thalweg.errors import InvalidInput
 from thalweg.scenarios import fog_cloud
+from thalweg.spark.deployment import runtime
 from thalweg.spark.deployment.check import RunWishes, prepare
 from thalweg.spark.deployment.coordinator import Coordinator
 from thalweg.spark.deployment.logs import open_logs
+from thalweg.spark.deployment.runtime import SparkRuntime
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.deployment.tally import Tally
 from thalweg.spark.feed.gateway import Gateway
 from thalweg.spark.link import LinkError, open_link
+from thalweg.spark.link.sender import LinkSender
 from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.reader import Log, LogWriter
 from thalweg.spark.query.checkpoint import Stand
@@ -34,6 +40,7 @@ from thalweg.spark.query.spec import QuerySpec
 from thalweg.spark.site import links as site_links
 from thalweg.spark.site.channel import SiteError
 from thalweg.spark.site.links import LinkEnd, SiteLinks
+from thalweg.spark.site.queries import SiteQueries
 
 pytestmark = pytest.mark.jvm
 FOG = "fog-1"
@@ -203,18 +210,113 @@ def test_a_link_that_cannot_be_used_is_an_error(
 def test_something_missing_is_an_error_when_it_stays_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site_links, "_GAP_S", 0.1)
     gaps = {FOG: "batch 3 is missing"}
-    monkeypatch.setattr(site_links.LinkReceiver, "gaps", property(lambda _: dict(gaps)))
+    lasting = {site_links._GAP_S: gaps}
+    monkeypatch.setattr(site_links.LinkReceiver, "lasting_gaps", lambda _, s: dict(lasting[s]))
     end = LinkEnd(shipping(tmp_path).query("cloud", 0))
     try:
         assert wait_for(lambda: end.error, 30.0) == "batch 3 is missing"
+        assert end.gaps == gaps
         gaps.clear()
-        assert end.error is None
-        gaps[FOG] = "batch 4 is missing"
         assert end.error is None
     finally:
         end.close()
+
+
+@pytest.mark.parametrize("opens_in_between", [False, True])
+def test_a_site_that_is_to_send_again_does_so_once_its_link_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opens_in_between: bool
+) -> None:
+    spec, wire, may_open = shipping(tmp_path), Wire(), threading.Event()
+    query = spec.query(FOG, 0)
+    publish(query, 0)
+    with LinkSender(MemoryLink(wire), query.log, FOG) as sender:
+        sender.flush(0, 0)
+    sent = len(wire.sent)
+    ends: list[LinkEnd] = []
+
+    def open_late(_spec: Any) -> MemoryLink:
+        may_open.wait()
+        if opens_in_between:
+            wait_for(lambda: ends)[0].send_again()
+        return MemoryLink(wire)
+
+    monkeypatch.setattr(site_links, "open_link", open_late)
+    ends.append(LinkEnd(query))
+    try:
+        if not opens_in_between:
+            ends[0].send_again()
+        may_open.set()
+        ends[0].ship(0, 0, 30.0)
+        assert wait_for(lambda: wire.sent[sent:].count(wire.sent[0]), 30.0) == 1
+    finally:
+        ends[0].close()
+
+
+class LinkedSite:
+    """A site whose queries are played, and whose ends of links are as they are."""
+
+    alive = True
+
+    def __init__(self, query: QuerySpec) -> None:
+        self.queries, self.failed = (query,), list[str]()
+        self.links = SiteLinks()
+        self._queries = SiteQueries(self.links, lambda _name, why: self.failed.append(str(why)))
+        played: Any = SimpleNamespace(spec=query, active=True, is_held=False)
+        self._queries._running[query.name] = played
+
+    def start(self, query: QuerySpec) -> None:
+        session: Any = None
+        self._queries.start(session, query)
+
+    def look_for_failure(self) -> list[str]:
+        self._queries.look_after()
+        return self.failed
+
+    def gaps(self, query: QuerySpec) -> dict[str, str]:
+        return self.links.gaps_of(query)
+
+    def send_again(self, query: QuerySpec) -> None:
+        self.links.end_of(query).send_again()
+
+
+def test_what_a_link_has_thrown_away_is_sent_again_by_the_fog_that_had_sent_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic whose retention was too short: no receiver mends that, however often it begins."""
+    wire, spec = Wire(), shipping(tmp_path, fogs=(FOG, "fog-2"))
+    monkeypatch.setattr(site_links, "open_link", lambda _spec: MemoryLink(wire))
+    monkeypatch.setattr(site_links, "_GAP_S", 0.3)
+    monkeypatch.setattr(runtime, "look_over_queries", lambda _folder, _queries: ())
+    names = (FOG, "fog-2", "cloud")
+    sites = {name: LinkedSite(spec.query(name, 0)) for name in names}
+    coordinator = SimpleNamespace(spec=spec, state=SimpleNamespace(cuts={}))
+    made: Any = SparkRuntime
+    try:
+        for number, name in enumerate(names[:2], start=1):
+            (query,) = sites[name].queries
+            for batch in range(3):
+                publish(query, batch)
+            sites[name].start(query)
+            wait_for(lambda number=number: len(wire.sent) == 3 * number, 30.0)
+        del wire.sent[:2]
+        cloud = sites["cloud"]
+        cloud.start(cloud.queries[0])
+        assert "batch 1 before it did not" in wait_for(cloud.look_for_failure, 30.0)[0]
+        assert Log(spec.log).end(STREAM) == {"fog-2": {"0": 2}}
+        (told,) = made(sites, coordinator).restart("cloud", "cloud@0")
+        assert told.startswith("fog-1 sends everything again, as its link has lost some: batch 2")
+        wait_for(lambda: Log(spec.log).end(STREAM) == {FOG: {"0": 2}, "fog-2": {"0": 2}}, 30.0)
+        publish(sites[FOG].queries[0], 3)
+        wait_for(lambda: numbers_in(spec.log) == [0, 1, 2, 3, 0, 1, 2], 30.0)
+        assert len(cloud.failed) == 1
+        assert cloud.links.error_of(cloud.queries[0]) is None
+        # The other fog had lost nothing.
+        assert len(wire.sent) == 1 + 3 + 3 + 1
+        assert made(sites, coordinator).restart("cloud", "cloud@0") == []
+    finally:
+        for site in sites.values():
+            site.links.close()
 
 
 # The coordinator, on sites that are played
@@ -356,6 +458,9 @@ def test_rows_that_go_over_a_link_count_once(tmp_path: Path, address: str) -> No
         assert (died.site, died.kind) == (FOG, "died")
         sites.restart(FOG)
         taxis.send(3)
+        # What is known is dropped, so a fog may be told to send all of it at any time.
+        sites[FOG].send_again(spec.query(FOG, 0))
+        assert sites["cloud"].gaps(spec.query("cloud", 0)) == {}
         # The windows that are open go up; later ones are begun in the cloud.
         steps = run.go_to({FOG: ("clean",)})
         assert "ExportState" in {type(step).__name__ for step in steps}

@@ -100,9 +100,13 @@ class SparkRuntime:
     def restart(self, site: str, query: str | None = None) -> Sequence[str]:
         """Start a site again, or only a query of it, from where its checkpoints are.
 
+        Sites of which the cloud misses something that their link has lost send everything again.
+
         Raises:
             DeploymentFailed: where a checkpoint is damaged, and nothing may go on from it.
         """
+        # Asked first: a new process has to find out anew.
+        missing = self._find_missing(site)
         queries = self._sites[site].queries
         failed = [spec for spec in queries if spec.name == query]
         mended: Sequence[str] = ()
@@ -116,7 +120,27 @@ class SparkRuntime:
             self._ready.discard(site)
             if site in self.cuts:
                 self._rehearse(site)
-        return mended
+        return [*mended, *self._have_sent_again(missing)]
+
+    def _find_missing(self, site: str) -> dict[str, str]:
+        """What a link has lost, by the fog that sent it, as far as the cloud knows."""
+        spec = self._coordinator.spec
+        if site == spec.cloud and spec.ships and self.is_alive(site):
+            # Whoever cannot answer is started again, and finds it once more.
+            with suppress(SiteError):
+                return self._sites[site].gaps(spec.query(site, 0))
+        return {}
+
+    def _have_sent_again(self, missing: Mapping[str, str]) -> list[str]:
+        """Have these fogs send all that they have: what the cloud knows is dropped by its key."""
+        told = []
+        for fog, gap in missing.items():
+            what, _, _ = gap.partition(" Hint: ")
+            # A fog that does not answer is mended by itself; the cloud will still miss it then.
+            with suppress(SiteError):
+                self._sites[fog].send_again(self._coordinator.spec.query(fog, 0))
+                told.append(f"{fog} sends everything again, as its link has lost some: {what}")
+        return told
 
     def _rehearse(self, site: str) -> None:
         """Have a new process get ready, beside its work, for what it may have to run later.

@@ -38,8 +38,8 @@ class Envelope:
     """One segment on its way; `body` has its files, one behind the other.
 
     `after` is the batch that its site has published in the same stream and epoch before it, -1
-    where there is none; `ends` of a mark are the last batches of its epoch, by stream. Who has not
-    got those has lost something.
+    where there is none; `ends` of a mark, and of a clock's segment, are the last batches of its
+    epoch that were sent before it, by stream. Who has not got those has lost something.
 
     Raises:
         InvalidInput: with all that is wrong with it. It may come from anywhere, and its names
@@ -144,7 +144,7 @@ class Envelope:
         return f"batch {self.batch} of {self.stream} from {self.site}, epoch {self.epoch}"
 
 
-def make_envelope(segment: Segment, after: int) -> Envelope:
+def make_envelope(segment: Segment, after: int, ends: Mapping[str, int] | None = None) -> Envelope:
     """A segment with its files, read from the log.
 
     Raises:
@@ -158,6 +158,7 @@ def make_envelope(segment: Segment, after: int) -> Envelope:
         epoch=segment.epoch,
         batch=segment.batch,
         after=after,
+        ends=ends or {},
         hash_kind=segment.hash_kind,
         columns=segment.columns,
         parts=segment.parts,

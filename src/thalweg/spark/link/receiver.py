@@ -34,6 +34,7 @@ class LinkReceiver(LinkWorker):
         self._arrivals = Arrivals(log_root, durable=durable, founds=founds)
         super().__init__(link, log_root, "")
         self._gaps: dict[tuple[str, str, int], tuple[int, LinkGap]] = {}
+        self._stuck_since_s: dict[str, float] = {}
 
     @property
     def counts(self) -> LinkCounts:
@@ -45,6 +46,18 @@ class LinkReceiver(LinkWorker):
         """What is missing, by site."""
         found = sorted(self._gaps.copy().items(), reverse=True)
         return {site: str(gap) for (site, _, _), (_, gap) in found}
+
+    def lasting_gaps(self, least_s: float) -> dict[str, str]:
+        """What has been missing for so long, by site, with nothing coming again meanwhile.
+
+        A site that sends everything again may take long before it gets to what is missing.
+        """
+        now_s, since_s = time.monotonic(), self._stuck_since_s.copy()
+        return {
+            site: gap
+            for site, gap in self.gaps.items()
+            if now_s - since_s.get(site, now_s) >= least_s
+        }
 
     def wait_for(self, site: str, epoch: int, batch: int, timeout_s: float = 60.0) -> None:
         """Wait until all that a site had published up to a batch is in the log.
@@ -77,12 +90,20 @@ class LinkReceiver(LinkWorker):
                 self.link.acknowledge()
 
     def _take(self, envelope: Envelope) -> None:
-        place = (envelope.site, envelope.stream, envelope.epoch)
+        place, now_s = (envelope.site, envelope.stream, envelope.epoch), time.monotonic()
         last, _ = self._gaps.get(place, (envelope.batch, None))
+        repeated = self._arrivals.counts.repeated
         try:
             self._arrivals.put(envelope)
         except LinkGap as gap:
             self._gaps[place] = (max(last, envelope.batch), gap)
-        else:
+            self._stuck_since_s.setdefault(envelope.site, now_s)
+            return
+        if envelope.site in self._stuck_since_s:
+            if place in self._gaps or self._arrivals.counts.repeated > repeated:
+                # It is being sent again.
+                self._stuck_since_s[envelope.site] = now_s
             if envelope.batch >= last:
                 self._gaps.pop(place, None)
+            if all(site != envelope.site for site, _, _ in self._gaps):
+                del self._stuck_since_s[envelope.site]

@@ -31,7 +31,7 @@ class LinkSender(LinkWorker):
 
     Of one batch, the rows go before what the clock says about them. What is safe with the link is
     noted beside the log; after a crash the rest is sent again, and the receiver knows it. With
-    `resend` everything is. Without `founds`, there has to be a log already.
+    `resend` everything is; see `send_again`. Without `founds`, there has to be a log already.
 
     Raises:
         InvalidInput: where the site has no name.
@@ -61,8 +61,10 @@ class LinkSender(LinkWorker):
         self._sent: Counter[str] = Counter()
         self._asked: queue.SimpleQueue[_Mark] = queue.SimpleQueue()
         self._wake = threading.Event()
+        self._again = threading.Event()
         if resend:
-            self._place.forget_position()
+            self._again.set()
+        # What was handed to the link; noted beside the log once it is safe there.
         self._position = self._place.read_position()
 
     @property
@@ -95,6 +97,14 @@ class LinkSender(LinkWorker):
                     f"within {timeout_s:g} s: {self._problem()}"
                 )
 
+    def send_again(self) -> None:
+        """Send everything from the first segment on, for a receiver that misses some of it.
+
+        To ask again while that is under way changes nothing: else it might never come to an end.
+        """
+        self._again.set()
+        self._wake.set()
+
     def close(self) -> None:
         """End the work after the present step; what is not sent by then is sent next time."""
         self._closing.set()
@@ -104,13 +114,18 @@ class LinkSender(LinkWorker):
     def _run(self) -> None:
         while not self._closing.is_set():
             self._wake.clear()
+            again = self._again.is_set()
+            if again:
+                self._place.forget_position()
+                self._position = {}
             # Marks first: what was published before one was asked for is then in the list.
             marks = [self._asked.get() for _ in range(self._asked.qsize())]
             found = self._find_new()
             done = all(map(self._ship, _in_lots(found)))
+            if again and done:
+                self._again.clear()
             for mark in marks if done else ():
-                ends = {s: e[mark.epoch] for s, e in self._position.items() if mark.epoch in e}
-                self.link.send(make_mark(self.site, mark.epoch, mark.batch, ends))
+                self.link.send(make_mark(self.site, mark.epoch, mark.batch, self._ends(mark.epoch)))
             if marks and done and self._wait_until_safe():
                 for mark in marks:
                     mark.safe.set()
@@ -145,16 +160,22 @@ class LinkSender(LinkWorker):
         for segment, after in lot:
             if self._closing.is_set():
                 return False
-            self.link.send(make_envelope(segment, after))
+            # A clock says which rows came before it: lost ones must not be passed over in time.
+            ends = self._ends(segment.epoch) if segment.stream == SITE_CLOCK else {}
+            self.link.send(make_envelope(segment, after, ends))
+            _advance(self._position, segment)
         if not self._wait_until_safe():
             return False
         for segment, _ in lot:
-            _advance(self._position, segment)
             self._sent["segments"] += 1
             self._sent["rows"] += segment.rows
             self._sent["bytes"] += segment.file_bytes
         self._place.write_position(self._position)
         return True
+
+    def _ends(self, epoch: int) -> dict[str, int]:
+        """The last batch of an epoch that was handed to the link, by stream."""
+        return {s: epochs[epoch] for s, epochs in self._position.items() if epoch in epochs}
 
     def _wait_until_safe(self) -> bool:
         while not self.link.flush(_FLUSH_STEP_S):

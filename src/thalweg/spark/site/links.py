@@ -23,6 +23,8 @@ class LinkEnd:
 
     A link at which nobody answers is tried again until somebody does. The query need not wait for
     it: a site writes into its own log meanwhile. With `resend`, a sender sends everything again.
+    What a receiver misses for long is an error that no receiver can mend: its sites have to send
+    again what they sent, see `gaps` and `send_again`.
     """
 
     def __init__(self, query: QuerySpec, *, resend: bool = False) -> None:
@@ -31,7 +33,6 @@ class LinkEnd:
         self._worker: LinkSender | LinkReceiver | None = None
         self._problem = "it is being opened"
         self._failure: str | None = None
-        self._gap_since: float | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._open, name="link-opener", daemon=True)
         self._thread.start()
@@ -44,7 +45,20 @@ class LinkEnd:
             return self._failure
         if worker.error is not None:
             return f"the link {self._query.link} has ended: {worker.error}"
-        return self._lasting_gap(worker) if isinstance(worker, LinkReceiver) else None
+        return next(iter(self.gaps.values()), None)
+
+    @property
+    def gaps(self) -> dict[str, str]:
+        """What a receiver has missed for long, by the site that sent it."""
+        worker = self._worker
+        return worker.lasting_gaps(_GAP_S) if isinstance(worker, LinkReceiver) else {}
+
+    def send_again(self) -> None:
+        """Have a sender send everything again, now or as soon as its link is there."""
+        self._resend = True
+        worker = self._worker
+        if isinstance(worker, LinkSender):
+            worker.send_again()
 
     def ship(self, epoch: int, batch: int, timeout_s: float) -> None:
         """Wait until all that the site has published up to a batch is safe with the link.
@@ -77,8 +91,9 @@ class LinkEnd:
 
     def _open(self) -> None:
         while not self._closing.is_set():
+            resend = self._resend
             try:
-                self._worker = self._start_worker()
+                self._worker = self._start_worker(resend=resend)
             except LinkError as error:
                 self._problem = str(error)
                 self._closing.wait(_RETRY_S)
@@ -87,14 +102,17 @@ class LinkEnd:
                 self._failure = f"the link {self._query.link} cannot be used: {error}"
                 return
             else:
+                if self._resend != resend:
+                    # Asked for in the moment in which the link was opened.
+                    self.send_again()
                 return
 
-    def _start_worker(self) -> LinkSender | LinkReceiver:
+    def _start_worker(self, *, resend: bool) -> LinkSender | LinkReceiver:
         query, link = self._query, open_link(parse_link(self._query.link or ""))
         try:
             if query.role == "cloud":
                 return LinkReceiver(link, query.log, durable=query.durable, founds=False).start()
-            sender = LinkSender(link, query.log, query.site, resend=self._resend, founds=False)
+            sender = LinkSender(link, query.log, query.site, resend=resend, founds=False)
             return sender.start()
         except BaseException:
             link.close()
@@ -108,16 +126,6 @@ class LinkEnd:
                 raise LinkLate(f"no link {self._query.link}: {self._problem}")
             time.sleep(_LOOK_S)
         return self._worker
-
-    def _lasting_gap(self, receiver: LinkReceiver) -> str | None:
-        """What is missing, if it has been for a while: while a site sends again, something is."""
-        gaps = receiver.gaps
-        if not gaps:
-            self._gap_since = None
-            return None
-        if self._gap_since is None:
-            self._gap_since = time.monotonic()
-        return next(iter(gaps.values())) if time.monotonic() - self._gap_since > _GAP_S else None
 
 
 class SiteLinks:
@@ -160,6 +168,12 @@ class SiteLinks:
         with self._lock:
             end = self._ends.get(_key(query))
         return None if end is None else end.error
+
+    def gaps_of(self, query: QuerySpec) -> dict[str, str]:
+        """What has been missing for long at this query's end of its link, by site."""
+        with self._lock:
+            end = self._ends.get(_key(query))
+        return {} if end is None else end.gaps
 
     def close(self) -> None:
         """End all of them."""

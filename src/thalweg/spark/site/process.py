@@ -124,10 +124,12 @@ class SiteProcess:
         try:
             known: dict[str, Callable[..., Any]] = {
                 "await_arrival": self._await_arrival,
+                "gaps": lambda spec: self._links.gaps_of(QuerySpec.from_dict(spec)),
                 "newest": self._queries.newest_ms,
                 "prepare": self._prepare,
                 "records": self._queries.records,
                 "rehearse": self._rehearse,
+                "send_again": self._send_again,
                 "ship": self._ship,
                 "start": self._start,
                 "carry": self._carry,
@@ -169,6 +171,9 @@ class SiteProcess:
     def _ship(self, spec: dict[str, Any], batch: int, timeout_s: float) -> None:
         query = QuerySpec.from_dict(spec)
         self._links.end_of(query).ship(query.epoch, batch, timeout_s)
+
+    def _send_again(self, spec: dict[str, Any]) -> None:
+        self._links.end_of(QuerySpec.from_dict(spec)).send_again()
 
     def _await_arrival(
         self, spec: dict[str, Any], site: str, epoch: int, batch: int, timeout_s: float

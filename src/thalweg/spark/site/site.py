@@ -225,6 +225,15 @@ class Site:
         timeouts = {"timeout_s": timeout_s}
         self._call("await_arrival", arguments | timeouts, timeout_s + _ANSWER_TIMEOUT_S)
 
+    def gaps(self, query: QuerySpec, timeout_s: float = _ANSWER_TIMEOUT_S) -> dict[str, str]:
+        """What has not come over this query's link though later things have, by site."""
+        missing: dict[str, str] = self._call("gaps", {"spec": query.to_dict()}, timeout_s)
+        return missing
+
+    def send_again(self, query: QuerySpec, timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
+        """Have all that was ever sent over this query's link sent again, for who misses some."""
+        self._call("send_again", {"spec": query.to_dict()}, timeout_s)
+
     def status(self, timeout_s: float = _ANSWER_TIMEOUT_S) -> SiteStatus:
         """What the site and its queries are doing; a dead site is not an error here."""
         queries: Sequence[QueryStatus] = ()
