@@ -23,7 +23,7 @@ class Feed:
     """Sends events to the sites of their zones, in a thread.
 
     Event time goes with the events, not with the clock. What a log does not take is kept and sent
-    again, as a device would do.
+    again by the same gateway, as a device does: it knows the number under which it may have come.
     """
 
     def __init__(self, logs: Mapping[str, Path]) -> None:
@@ -80,7 +80,6 @@ class Feed:
             try:
                 self._gateway(site).send(table.filter(here))
             except (LogError, OSError):
-                self._gateways.pop(site, None)
                 self._unsent = (table, place)
                 return
         self._unsent = None
