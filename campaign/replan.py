@@ -29,7 +29,7 @@ KINDS: dict[Target, str] = {
     "cloud": "kill -9 of the cloud's driver at every step of a re-plan",
     "coordinator": "kill -9 of the coordinator at every step of a re-plan",
 }
-LINKED = "kill -9 of all of them while a re-plan goes over a link"
+LINKED = "kill -9 of driver, JVM, worker, cloud or coordinator, re-plan over a link"
 FIRST = "kill -9 of the coordinator at the first start"
 REPRESENTATIVE: tuple[tuple[str, Moment, Target], ...] = (
     (Drain.__name__, "done", "driver"),
@@ -53,10 +53,19 @@ def list_orders(target: Target) -> list[Order]:
 
 
 def list_linked_orders() -> list[Order]:
-    """The steps in which a link has a part, and everybody who has one."""
-    targets: tuple[Target, ...] = ("driver", "cloud", "coordinator")
-    steps = (Drain.__name__, ExportState.__name__, Fence.__name__, StartEpoch.__name__)
-    return number_orders((s, m, t) for t in targets for s in steps for m in ("before", "done"))
+    """Every step, before it and when it is done, for those who have a part in the link.
+
+    An end of a link is in a driver. For it, the death of a JVM is that of the driver, and a worker
+    that dies is nothing but a batch that is done again: these two strike each step at one moment,
+    one of them before it and the other when it is done.
+    """
+    both: tuple[Moment, ...] = ("before", "done")
+    ends: tuple[Target, ...] = ("driver", "cloud", "coordinator")
+    others: tuple[Target, ...] = ("jvm", "worker")
+    orders = [(step, moment, target) for target in ends for step in STEPS for moment in both]
+    for turn, target in enumerate(others):
+        orders += [(s, both[(turn + n) % 2], target) for n, s in enumerate(STEPS)]
+    return number_orders(orders)
 
 
 def crash_replan(

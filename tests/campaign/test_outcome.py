@@ -87,6 +87,14 @@ def test_every_named_step_is_struck_before_and_after() -> None:
         places = {(order.step, order.moment) for order in replan.list_orders(target)}
         assert {step for step, _ in places} == set(replan.STEPS)
         assert {moment for _, moment in places} >= {"before", "done"}
+    linked = {(order.target, order.step, order.moment) for order in replan.list_linked_orders()}
+    assert {(target, step) for target, step, _ in linked} == {
+        (target, step) for target in replan.KINDS for step in replan.STEPS
+    }
+    for step in replan.STEPS:
+        for targets in (("driver",), ("cloud",), ("coordinator",), ("jvm", "worker")):
+            struck = {m for target, s, m in linked if s == step and target in targets}
+            assert struck == {"before", "done"}, (step, targets)
     steps = {*moves.STEPS, *moves.AFTERTHOUGHTS, moves.FIRST}
     from thalweg.spark.keyed.move import STEPS
 
