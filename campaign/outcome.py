@@ -35,10 +35,15 @@ class Outcome:
     seconds: float
     skipped: str = ""
     """Why it could not be injected here."""
+    disturbed: tuple[str, ...] = ()
+    """What happened to sites that were to go on as they were."""
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is not as it should be: faults at sinks, refusals without a remedy, no injection."""
+        """What is not as it should be.
+
+        Faults at sinks, refusals without a remedy, sites disturbed, no injection.
+        """
         if self.skipped:
             return ()
         told = self.verdicts.items()
@@ -48,6 +53,7 @@ class Outcome:
             for injection in self.injections
             if injection.ending == "refused" and "Hint: " not in injection.reason
         ]
+        found += self.disturbed
         return tuple(found if self.injections else [*found, "nothing was injected"])
 
     @property
@@ -151,6 +157,7 @@ class Diary:
     """Collects injections while a trial runs."""
 
     injections: list[Injection] = field(default_factory=list)
+    disturbed: list[str] = field(default_factory=list)
 
     def write(self, what: str, ending: Ending, pause_s: float, reason: str = "") -> None:
         """Remember an injection."""
@@ -166,4 +173,5 @@ class Diary:
             verdicts=dict(verdicts),
             events=events,
             seconds=time.monotonic() - began_s,
+            disturbed=tuple(self.disturbed),
         )

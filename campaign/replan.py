@@ -71,15 +71,19 @@ def list_linked_orders() -> list[Order]:
 def crash_replan(
     kind: str, orders: Iterable[Order], folder: Path, *, fogs: int = 1, ships: bool = False
 ) -> Outcome:
-    """Strike a deployment at these moments, one move of its cuts for each."""
-    began_s = time.monotonic()
+    """Strike a deployment at these moments, one move of its cuts for each.
+
+    The first fog is the one that moves. The others, and the cloud unless it is struck, go on.
+    """
+    began_s, strikes = time.monotonic(), list(orders)
     diary, cuts = Diary(), cycle(CUTS)
     link = f"directory://{folder / 'run' / 'log'}" if ships else None
     with Trial(folder, fogs=fogs, link=link) as trial:
         trial.begin()
-        for order in orders:
+        for order in strikes:
             _hit(trial, order, cuts, diary)
         verdicts = trial.finish()
+        diary.disturbed += trial.find_disturbed({order.target for order in strikes})
     return diary.close(kind, verdicts, trial.feed.count, began_s)
 
 
@@ -113,12 +117,15 @@ def _hit(trial: Trial, order: Order, cuts: Iterator[tuple[str, ...]], diary: Dia
     wanted = next(cut for cut in cuts if set(cut) != set(trial.cuts[fog]))
     trial.strike(order)
     answered = trial.ask_move(wanted)
+    until_s = time.time()
     since_s = trial.orders.struck().get(order.number)
     if since_s is None:
         trial.orders.withdraw()
         raise TrialStuck(f"{order}: the step did not come\n{trial.tell()}")
     ending: Ending = "healed"
-    if not answered:
+    if answered:
+        diary.disturbed += trial.find_idle(since_s, until_s)
+    else:
         if trial.host.refusal is not None:
             raise TrialStuck(f"{order}: {trial.host.refusal}")
         trial.resume()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from campaign.bystanders import find_idle, find_moved, find_restarted
 from campaign.feed import Feed
 from campaign.hosting import PATIENCE_S, Host, TrialStuck, longest_pause_s, wait_until
 from campaign.numbered import expect
-from campaign.strike import Order, Orders
+from campaign.strike import Order, Orders, Target
 from thalweg.errors import ThalwegError
 from thalweg.history import Verdict, check_history
 from thalweg.spark.deployment.control import MOVE, STOP, Request, await_answer, leave
@@ -21,6 +22,8 @@ from thalweg.spark.deployment.publications import complete_ms, read_publications
 from thalweg.spark.log import Log
 from thalweg.spark.log.names import sink_stream
 from thalweg.spark.query.clock import END_OF_TIME_MS
+
+CLOUD = "cloud"
 
 
 class Trial:
@@ -43,8 +46,8 @@ class Trial:
         words += ["--link", link] if link else []
         self.host = Host("campaign.host", words, folder, environment)
         own = {fog: self.folder.path / "logs" / fog for fog in self.fogs}
-        shared = dict.fromkeys(self.fogs, self.log.root)
-        self.feed = Feed(own if link else shared)
+        self.logs = own if link else dict.fromkeys(self.fogs, self.log.root)
+        self.feed = Feed(self.logs)
 
     def __enter__(self) -> Trial:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -162,6 +165,20 @@ class Trial:
         wrong = [f for f in findings if f.level == PROBLEM and f.where != "disk"]
         if wrong:
             raise TrialStuck("\n".join(f"{each.where}: {each.what}" for each in wrong))
+
+    def find_idle(self, since_s: float, until_s: float) -> list[str]:
+        """The fogs beside the first that published nothing while that one moved, in words."""
+        found = []
+        for fog in self.fogs[1:]:
+            found += find_idle(Log(self.logs[fog]), fog, since_s, until_s)
+        return found
+
+    def find_disturbed(self, targets: Collection[Target]) -> list[str]:
+        """What happened to sites where nothing was moved and none of these was struck, in words."""
+        folder, others = self.folder.path, self.fogs[1:]
+        # Where a fog has no worker, the cloud's is the one that is struck.
+        spared = others if {"cloud", "worker"} & set(targets) else (*others, CLOUD)
+        return [*find_moved(folder / "journal.jsonl", others), *find_restarted(folder, spared)]
 
     def longest_pause_s(self, since_s: float) -> float:
         """The longest time in which no event came out, from a moment on."""
