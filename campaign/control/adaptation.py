@@ -1,8 +1,9 @@
-"""The whole loop: rates and links that flap, the trigger, a strategy, and the hand-over after it.
+"""Observing, deciding, moving: rates and links that flap, the adapter, and the hand-over after it.
 
-What is decided is carried out by the coordinator of `campaign.control.hand_over`, with the same
-faults. A coordinator that dies takes what its trigger remembers with it, so that what a trigger
-promises is promised for each life of one.
+The adapter, with its trigger and a strategy, is that of a run; the loop around it is this world's
+own. What is decided is carried out by the coordinator of `campaign.control.hand_over`, with the
+same faults. A coordinator that dies takes what its trigger remembers with it, so that what a
+trigger promises is promised for each life of one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from thalweg.spark.deployment.plan import find_sites
 LEVELS = (200.0, 1_000.0, 3_000.0, 6_000.0, 10_000.0)
 """Events per second at a fog: from much room to far too many."""
 WIDE_BPS, NARROW_BPS = 100e6, 3e6
+MOST_AND_MARGIN: tuple[tuple[float | None, float], ...] = ((None, 0.05), (0.0052, 0.5))
+"""Of the usage: as usual, and so that what it comes down to often lies within the margin."""
 REMEMBERED = 16
 """How many questions a trigger remembers."""
 _NOISE = (1.0, 1.01)
@@ -101,19 +104,42 @@ def adapter_on(bandwidth_bps: float) -> RememberingAdapter:
 class TriggerLife:
     """What one trigger has decided, from its first look on."""
 
+    trigger: Trigger
     state: AdapterState = field(default_factory=AdapterState)
     optional_s: list[float] = field(default_factory=list)
+    optional_levels: list[tuple[bool, float]] = field(default_factory=list)
+    """Of each optional answer, whether the usage had crossed its limit, and usage by limit."""
     asked: list[tuple[object, bool]] = field(default_factory=list)
     """Each question, and whether the answer was to stay."""
+    bad_looks: list[int] = field(default_factory=list)
+    """How many looks in a row were bad at each answer."""
+    _bad_in_a_row: int = 0
+    _has_crossed: bool = False
+    """Whether the usage was above its limit at an answer, and not clearly below it since."""
 
     def take(self, verdict: Verdict, state: AdapterState, question: object, now_s: float) -> None:
         """Remember what came of a look."""
         self.state = state
+        usage = self.usage_by_limit(verdict.seen)
+        is_high = usage > 1.0
+        is_bad = is_high or (verdict.seen is not None and bool(verdict.seen.broken))
+        self._bad_in_a_row = self._bad_in_a_row + 1 if is_bad else 0
+        self._has_crossed = self._has_crossed and usage > 1.0 - self.trigger.clear_margin
         if state.trigger.adapted_s != now_s:
             return
         self.asked.append((question, not verdict.adapt))
+        self.bad_looks.append(self._bad_in_a_row)
         if verdict.reason.removeprefix("kept: ").startswith("usage "):
             self.optional_s.append(now_s)
+            self.optional_levels.append((self._has_crossed, usage))
+        self._has_crossed = self._has_crossed or is_high
+
+    def usage_by_limit(self, seen: Observation | None) -> float:
+        """How high the usage is, by the most that is wanted; 0 where nothing was seen."""
+        if seen is None:
+            return 0.0
+        most = self.trigger.usage_most
+        return seen.usage / (seen.limits.usage if most is None else most)
 
     @property
     def in_vain(self) -> Counter[object]:
@@ -129,16 +155,19 @@ class AdaptationWorld(HandOverWorld):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         random = self.scheduler.random
+        most, margin = MOST_AND_MARGIN[seed % len(MOST_AND_MARGIN)]
         self.trigger = Trigger(
             patience=random.randint(1, 2),
             rest_s=random.choice((4.0, 10.0)),
+            usage_most=most,
+            clear_margin=margin,
             change_least=0.1,
         )
         self.sides = {fog: random.sample(LEVELS, 2) for fog in FOGS}
         self.levels = {fog: sides[0] for fog, sides in self.sides.items()}
         self.bandwidth_bps = WIDE_BPS
         self.flap_s = random.choice((0.7, 2.0, 6.0))
-        self.trigger_life = TriggerLife()
+        self.trigger_life = TriggerLife(self.trigger)
         self.checked_life = (-1, 0, 0)
         self.changed_s = 0.0
         _, cuts = self.adapter.plan(self.rates())
@@ -184,11 +213,13 @@ class AdaptationWorld(HandOverWorld):
             return
         self.checked_life = stamp
         require(invariants.optional_ones_rest, life.optional_s, self.trigger.rest_s)
+        require(invariants.answers_are_patient, life.bad_looks, self.trigger.patience)
+        require(invariants.crossed_ones_are_clear, life.optional_levels, self.trigger.clear_margin)
         require(invariants.in_vain_once, life.in_vain)
 
     def coordinate(self) -> None:
         """One life of a coordinator, which begins with nothing in mind."""
-        self.trigger_life = TriggerLife()
+        self.trigger_life = TriggerLife(self.trigger)
         super().coordinate()
         self.check_answers()
 
@@ -205,9 +236,7 @@ class AdaptationWorld(HandOverWorld):
         life = self.trigger_life
         verdict, state = self.adapter.look(life.state, now_s, cuts, rates)
         causes = frozenset(e.name for e in verdict.seen.broken) if verdict.seen else frozenset()
-        high = verdict.seen is not None and bool(
-            verdict.seen.excess_usage(verdict.seen.limits.usage)
-        )
+        high = life.usage_by_limit(verdict.seen) > 1.0
         question = (_key(cuts), _key(self.levels), self.bandwidth_bps, causes, high)
         life.take(verdict, state, question, now_s)
         self.scheduler.note(f"look: {verdict.reason}")

@@ -205,6 +205,23 @@ def optional_ones_rest(times_s: Sequence[float], rest_s: float) -> str:
     return ""
 
 
+def answers_are_patient(bad_looks: Sequence[int], patience: int) -> str:
+    """Nothing is answered before it was bad so many looks in a row, that of the answer included."""
+    hasty = [count for count in bad_looks if count < patience]
+    return f"answered at bad look {hasty[0]}, with a patience of {patience}" if hasty else ""
+
+
+def crossed_ones_are_clear(levels: Sequence[tuple[bool, float]], margin: float) -> str:
+    """What has crossed its limit before causes nothing optional within the margin beyond it.
+
+    Of each optional answer: whether its figure had crossed, and the figure by its limit.
+    """
+    for crossed, level in levels:
+        if crossed and level <= 1.0 + margin:
+            return f"optional at {level:g} of a limit that was crossed, with a margin of {margin:g}"
+    return ""
+
+
 def in_vain_once(stayed: Mapping[object, int]) -> str:
     """A question that was answered with staying is not asked again at the same inputs."""
     for question, count in stayed.items():

@@ -369,6 +369,27 @@ def test_a_trigger_without_rest_is_caught(monkeypatch):
     assert first_broken("adaptation") == "optional_ones_rest"
 
 
+def test_a_trigger_without_patience_is_caught(monkeypatch):
+    decide = decisions.decide
+    monkeypatch.setattr(
+        decisions, "decide", lambda t, state, now: decide(replace(t, patience=1), state, now)
+    )
+    assert first_broken("adaptation") == "answers_are_patient"
+
+
+@pytest.mark.parametrize("forgets", [False, True], ids=["no margin", "what has crossed"])
+def test_a_trigger_that_answers_again_close_to_a_limit_is_caught(monkeypatch, forgets):
+    decide = decisions.decide
+
+    def decide_without(trigger, state, now):
+        if forgets:
+            return decide(trigger, replace(state, crossed=frozenset()), now)
+        return decide(replace(trigger, clear_margin=0.0), state, now)
+
+    monkeypatch.setattr(decisions, "decide", decide_without)
+    assert first_broken("adaptation") == "crossed_ones_are_clear"
+
+
 def test_a_trigger_that_forgets_what_it_asked_is_caught(monkeypatch):
     decide = decisions.decide
     monkeypatch.setattr(
@@ -493,6 +514,11 @@ GOOD_AND_BAD = {
         ([commits.Commit(0, "f", 0, 0, 1, {})], {}, {("f", 0)}),
     ),
     "optional_ones_rest": (([0.0, 10.0], 10.0), ([0.0, 9.0], 10.0)),
+    "answers_are_patient": (([2, 3], 2), ([2, 1], 2)),
+    "crossed_ones_are_clear": (
+        ([(False, 1.01), (True, 1.06)], 0.05),
+        ([(False, 1.01), (True, 1.04)], 0.05),
+    ),
     "in_vain_once": (({"q": 1},), ({"q": 2},)),
     "violations_are_answered": (
         (["full"], {"f": ("x",)}, {"f": ("x",)}),
