@@ -583,6 +583,25 @@ def test_a_log_that_is_not_whole_is_a_problem_with_a_remedy(
     assert remedy in found[0].remedy
 
 
+def test_a_run_that_adapts_while_it_is_looked_at_is_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_run(tmp_path / "run", state="running", heartbeat_s=NOW_S)
+    real = examine.__globals__["read_log"]
+
+    def adapt_and_read(root: Path, *, deep: bool) -> Any:
+        with Journal(folder / "journal.jsonl") as journal:
+            journal.write(Drain(site=FOG, epoch=0, cut=("parse",)), offsets={}, last_batch=4)
+            Log(root).fence(FOG, 0, 4)
+            journal.write(Fence(site=FOG, epoch=0, last_batch=4))
+            journal.write(StartEpoch(site=FOG, epoch=1, cut=("parse",), start={}))
+        return real(root, deep=deep)
+
+    monkeypatch.setitem(examine.__globals__, "read_log", adapt_and_read)
+    with RunFolder(folder).hold():
+        assert problems(folder) == []
+
+
 def test_rows_that_were_changed_are_found_by_a_deep_look_alone(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run")
     other = tmp_path / "other"

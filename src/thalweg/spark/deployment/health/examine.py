@@ -17,7 +17,12 @@ from thalweg.spark.deployment.health.finding import GOOD, NOTE, PROBLEM, WARNING
 from thalweg.spark.deployment.health.log_facts import judge_log, read_log
 from thalweg.spark.deployment.health.machine import judge_machine, read_machine
 from thalweg.spark.deployment.health.refusal import examine_calmly
-from thalweg.spark.deployment.health.run_facts import RunFacts, judge_run, read_run
+from thalweg.spark.deployment.health.run_facts import (
+    RunFacts,
+    judge_run,
+    read_journal,
+    read_run,
+)
 from thalweg.spark.deployment.health.stakes import RunPlaces, Stake, list_stakes
 from thalweg.spark.log.founding import is_log
 
@@ -52,7 +57,8 @@ def examine(folder: Path | str, *, deep: bool = False, now_s: float | None = Non
     findings += _guarded(found.path, "lag", partial(_judge_lag, where, stakes, run, backlogs))
     read = backlogs[0].read_edges if backlogs else {}
     for root in where.logs.values():
-        findings += _guarded(found.path, "log", partial(_judge_log, root, run, read, deep=deep))
+        look = partial(_judge_log, root, run, where, read, deep=deep)
+        findings += _guarded(found.path, "log", look)
     findings += _guarded(found.path, "disk", lambda: judge_disk(read_disk(found.path)))
     return Health.of(findings)
 
@@ -125,12 +131,15 @@ def _judge_lag(
 
 
 def _judge_log(
-    root: Path, run: RunFacts, read: Mapping[str, object], *, deep: bool
+    root: Path, run: RunFacts, places: RunPlaces, read: Mapping[str, object], *, deep: bool
 ) -> Iterator[Finding]:
-    sites = run.journal.sites
     if is_log(root):
-        yield from judge_log(read_log(root, deep=deep), sites, run.folder, read)
-    elif any(site.epoch >= 0 for site in sites.values()):
+        facts = read_log(root, deep=deep)
+        # A live run writes down that an epoch is drained before it fences it: the journal of now
+        # knows of every fence that was just seen, and the one that was read first may not.
+        by_now = read_journal(places.journal, places.fogs)
+        yield from judge_log(facts, by_now.sites, run.folder, read)
+    elif any(site.epoch >= 0 for site in run.journal.sites.values()):
         what = "there is no log: its disk is away, or it was removed"
         remedy = "bring the disk back; the same `thalweg run` goes on"
         where = str(root.relative_to(run.folder))
