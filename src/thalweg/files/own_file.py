@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -22,6 +23,28 @@ def read_own_bytes(folder: Path, file: Path, most_bytes: int) -> bytes:
     if len(contents) > most_bytes:
         raise ValueError(f"more than {most_bytes} bytes")
     return contents
+
+
+def open_own(file: Path) -> int:
+    """The number of a regular file, open to read and to add to; made where there is none.
+
+    No link is followed, and no pipe blocks.
+
+    Raises:
+        OSError: where it cannot be opened.
+        ValueError: where it is a link, or no regular file.
+    """
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    try:
+        number = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise ValueError("a link, folder, pipe or device") from None
+        raise
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise ValueError("a link, folder, pipe or device")
+    return number
 
 
 def require_own(folder: Path, file: Path) -> None:

@@ -29,15 +29,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
-from uuid import uuid4
 
 from thalweg.errors import Defect, Defects, InvalidInput
 from thalweg.files.model_folder import load_model, save_model
-from thalweg.files.own_file import read_own_bytes
+from thalweg.files.own_file import open_own, read_own_bytes
 from thalweg.files.plain_json import parse_plain_json
 from thalweg.model import Application, Network
 from thalweg.spark.deployment.decision_lines import read_decisions, write_decision
 from thalweg.spark.deployment.told_status import find_status_fault
+from thalweg.spark.deployment.whole_file import write_whole
 from thalweg.spark.query.checkpoint import require_writable
 
 _VERSION = 1
@@ -144,15 +144,17 @@ class RunFolder:
         """Keep the folder to oneself for the length of the block; an ended process holds none.
 
         Raises:
-            InvalidInput: where another run has it.
+            InvalidInput: where another run has it, or it cannot be written.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        with self._open_lock() as lock:
+        lock = self._open_lock()
+        try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise InvalidInput([self._held_defect()]) from None
             yield
+        finally:
+            os.close(lock)
 
     def is_held(self) -> bool:
         """Whether somebody runs it now."""
@@ -169,12 +171,25 @@ class RunFolder:
             os.close(lock)
         return False
 
-    def _open_lock(self) -> Any:
-        return (self.path / "run.lock").open("a")
+    def _open_lock(self) -> int:
+        file = self.path / "run.lock"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            return open_own(file)
+        except ValueError as error:
+            rule, hint = "a file of its own", "remove it, or begin in a new folder"
+            defect = Defect(file=str(file), path="", value=str(error), rule=rule, hint=hint)
+        except OSError as error:
+            defect = self._unwritable_defect(error)
+        raise InvalidInput([defect])
 
     def _held_defect(self) -> Defect:
         rule = "a folder that no other run holds"
         hint = f"`thalweg stop {self.path}` ends the run that holds it"
+        return Defect(path="folder", value=str(self.path), rule=rule, hint=hint)
+
+    def _unwritable_defect(self, error: OSError) -> Defect:
+        rule, hint = "a folder that can be written", error.strerror or str(error)
         return Defect(path="folder", value=str(self.path), rule=rule, hint=hint)
 
     def require_free(self) -> None:
@@ -188,9 +203,7 @@ class RunFolder:
             else:
                 _require_makeable(self.path)
         except OSError as error:
-            rule, hint = "a folder that can be written", error.strerror or str(error)
-            defect = Defect(path="folder", value=str(self.path), rule=rule, hint=hint)
-            raise InvalidInput([defect]) from None
+            raise InvalidInput([self._unwritable_defect(error)]) from None
         if self.is_held():
             raise InvalidInput([self._held_defect()])
 
@@ -269,7 +282,7 @@ class RunFolder:
         self.plans.mkdir(exist_ok=True)
         numbers = [int(f.stem) for f in self.plans.glob("*.json") if f.stem.isdecimal()]
         name = f"{max(numbers, default=0) + 1:04d}.json"
-        _write_whole(self.plans / name, text)
+        write_whole(self.plans / name, text)
         return name
 
     def write_history(self, entries: Sequence[HistoryEntry]) -> None:
@@ -290,7 +303,7 @@ class RunFolder:
             raise InvalidInput([self._unreadable("history.json", "other data")]) from None
 
     def _write(self, name: str, data: Mapping[str, Any]) -> None:
-        _write_whole(self.path / name, json.dumps(data, indent=1, allow_nan=False) + "\n")
+        write_whole(self.path / name, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
     def _read(self, name: str) -> dict[str, Any]:
         file = self.path / name
@@ -319,12 +332,3 @@ def _require_makeable(folder: Path) -> None:
 def as_cuts(data: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     """Cuts from plain data."""
     return {str(site): tuple(map(str, cut)) for site, cut in data.items()}
-
-
-def _write_whole(file: Path, text: str) -> None:
-    draft = file.with_name(f".{file.name}.{uuid4().hex}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from thalweg.errors import ThalwegError
+from thalweg.files.own_file import open_own
 from thalweg.spark.deployment.hand_over import (
     DeploymentState,
     Drain,
@@ -66,7 +68,13 @@ class Journal:
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = self.path.open("a+", encoding="utf-8")
+        try:
+            # Behind a link, lines would be added to, and cut off from, a file of somebody else.
+            file = os.fdopen(open_own(self.path), "a+", encoding="utf-8")
+        except ValueError as error:
+            raise JournalBroken(
+                f"{self.path} is {error}. Hint: restore the file from a copy."
+            ) from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

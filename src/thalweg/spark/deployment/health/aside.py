@@ -13,6 +13,7 @@ from pathlib import Path
 
 from thalweg.errors import ThalwegError
 from thalweg.spark.deployment.health.damage import Damage
+from thalweg.spark.deployment.whole_file import write_whole
 from thalweg.spark.log.disk import names_in
 from thalweg.spark.log.names import number_of
 
@@ -61,7 +62,7 @@ def mend(
             continue
         moved = [path for path in damage.aside if place.take(path)]
         for path, text in damage.renewed:
-            path.write_text(text, encoding="utf-8")
+            write_whole(path, text)
         done = f"set aside in {place.path.relative_to(folder)}" if moved else "written anew"
         told.append(f"{damage.where.relative_to(folder)} {damage.what}: {done}; {damage.then}")
     return tuple(told)

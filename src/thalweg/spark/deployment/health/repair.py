@@ -20,17 +20,19 @@ from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.hand_over import Drain, Fence, StartEpoch
 from thalweg.spark.deployment.health.aside import SetAsideFolder, mend
 from thalweg.spark.deployment.health.checkpoint_facts import is_held
+from thalweg.spark.deployment.health.own_places import LINKS, require_own_places
 from thalweg.spark.deployment.health.refusal import examine_stake
 from thalweg.spark.deployment.health.run_facts import read_journal, read_run
 from thalweg.spark.deployment.health.stakes import RunPlaces, list_stakes
 from thalweg.spark.deployment.journal import Journal
+from thalweg.spark.deployment.whole_file import write_whole
 from thalweg.spark.log import Log
 from thalweg.spark.log.disk import names_in
 from thalweg.spark.log.epoch import numbers_in
 from thalweg.spark.log.founding import require_log
 from thalweg.spark.log.names import EDGES, SOURCES, number_of
 
-_LINKS, _READER = ".links", ".reader"
+_READER = ".reader"
 _MADE = ("checkpoints", "carried", "rehearsals", "history.json", "journal.jsonl")
 Cuts = Mapping[str, tuple[str, ...]]
 
@@ -40,7 +42,7 @@ def repair(path: Path | str) -> tuple[str, ...]:
 
     Raises:
         InvalidInput: where there is no run, or somebody holds it.
-        ThalwegError: where a process of it is still there, or a rebuild was begun.
+        ThalwegError: where a process of it is still there, a rebuild was begun, or a link leads out.
     """
     folder = RunFolder.of_run(path)
     with _kept_to_oneself(folder) as places:
@@ -73,7 +75,7 @@ def rebuild(path: Path | str) -> tuple[str, ...]:
 
     Raises:
         InvalidInput: where there is no run, or somebody holds it.
-        ThalwegError: where a process of it is still there, or a log is away.
+        ThalwegError: where a process of it is still there, a log is away, or a link leads out.
     """
     folder = RunFolder.of_run(path)
     with _kept_to_oneself(folder) as places:
@@ -104,6 +106,7 @@ def _kept_to_oneself(folder: RunFolder) -> Iterator[RunPlaces]:
     """Hold the folder of a run of which no process is left."""
     places = RunPlaces.of(folder.path, folder.read_manifest())
     with folder.hold():
+        require_own_places(places)
         held = [
             name.removesuffix(".lock")
             for name in sorted(names_in(folder.path / "checkpoints"))
@@ -127,8 +130,9 @@ def _repair_journal(places: RunPlaces, aside: SetAsideFolder) -> Iterator[str]:
     content = places.journal.read_bytes()
     whole = content.rfind(b"\n") + 1
     aside.keep(places.journal.name, content[whole:])
-    with places.journal.open("rb+") as file:
-        file.truncate(whole)
+    with Journal(places.journal):
+        # Whoever opens it to write cuts off what was not finished.
+        pass
     place = aside.path.relative_to(places.folder)
     yield f"the torn last line of journal.jsonl: set aside in {place}; that step is taken again"
 
@@ -139,9 +143,9 @@ def _all_made(places: RunPlaces) -> Iterator[Path]:
         yield places.folder / name
     for root in places.logs.values():
         for name in sorted(names_in(root)):
-            if name == _LINKS:
+            if name == LINKS:
                 # The reader's name stays: what it has not read yet is of the life before.
-                yield from (root / _LINKS / n for n in names_in(root / _LINKS) if n != _READER)
+                yield from (root / LINKS / n for n in names_in(root / LINKS) if n != _READER)
             elif name != SOURCES and not name.startswith("."):
                 yield root / name
 
@@ -199,10 +203,7 @@ def _read_marker(folder: RunFolder) -> tuple[dict[str, int], dict[str, tuple[str
 
 
 def _write_marker(folder: RunFolder, epochs: Mapping[str, int], cuts: Cuts) -> None:
-    file = folder.rebuild_file
-    draft = file.with_name(f".{file.name}")
-    draft.write_text(json.dumps({"epochs": epochs, "cuts": cuts}), encoding="utf-8")
-    draft.replace(file)
+    write_whole(folder.rebuild_file, json.dumps({"epochs": epochs, "cuts": cuts}))
 
 
 def _calm(folder: RunFolder, note: str) -> None:

@@ -1,0 +1,92 @@
+"""Folders of runs that a stranger has made: doctor stays in them, and never waits or grows."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from spark.damaged_runs import FOG, make_run
+from thalweg.errors import InvalidInput, ThalwegError
+from thalweg.spark.deployment.health import rebuild, repair
+from thalweg.spark.deployment.journal import Journal, JournalBroken
+
+pytest.importorskip("pyspark")
+
+CHANGES = (repair, rebuild)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "run")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by its path."""
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def put_outside(path: Path, outside: Path) -> None:
+    """Leave a link where something is, and the thing elsewhere."""
+    outside.mkdir()
+    shutil.move(path, outside / path.name)
+    path.symlink_to(outside / path.name)
+
+
+# Nothing is written outside
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "journal.jsonl",
+        "checkpoints",
+        "checkpoints/cloud@0",
+        "checkpoints/cloud@0/commits",
+        "log",
+    ],
+)
+def test_what_a_link_leads_to_is_neither_repaired_nor_rebuilt(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    with (folder / "journal.jsonl").open("a") as journal:
+        journal.write('{"step": ')
+    (folder / "checkpoints" / "cloud@0" / "commits" / "4").write_bytes(b"v1")
+    put_outside(folder / name, tmp_path / "outside")
+    before = contents(tmp_path / "outside")
+    for change in CHANGES:
+        with pytest.raises(ThalwegError, match=rf"{name} is a link.*Hint: put what it leads to"):
+            change(folder)
+    assert contents(tmp_path / "outside") == before
+    assert not (folder / "set-aside").exists()
+
+
+def test_a_lock_that_is_a_link_is_refused(folder: Path, tmp_path: Path) -> None:
+    (folder / "run.lock").unlink(missing_ok=True)
+    (folder / "run.lock").symlink_to(tmp_path / "outside")
+    for change in CHANGES:
+        with pytest.raises(InvalidInput, match=r"run\.lock: got .*need a file of its own"):
+            change(folder)
+    assert not (tmp_path / "outside").exists()
+
+
+def test_the_name_of_a_draft_cannot_be_foreseen(folder: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    for name in (".rebuild.json", ".journal.jsonl"):
+        (folder / name).symlink_to(outside)
+    rebuild(folder)
+    assert outside.read_text() == "mine"
+
+
+def test_a_journal_is_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("no line of a journal")
+    (tmp_path / "journal.jsonl").symlink_to(tmp_path / "outside")
+    with (
+        pytest.raises(JournalBroken, match=r"is a link.*Hint: restore"),
+        Journal(tmp_path / "journal.jsonl"),
+    ):
+        pass
+    assert (tmp_path / "outside").read_text() == "no line of a journal"
