@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from spark.damaged_runs import FOG, make_run
+from spark.damaged_runs import CUT, FOG, make_checkpoint, make_run
 from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.spark.deployment.health import rebuild, repair
+from thalweg.spark.deployment.health.aside import SetAsideFolder
 from thalweg.spark.deployment.journal import Journal, JournalBroken
+from thalweg.spark.log import Log
 
 pytest.importorskip("pyspark")
 
@@ -90,3 +95,72 @@ def test_a_journal_is_not_written_through_a_link(tmp_path: Path) -> None:
     ):
         pass
     assert (tmp_path / "outside").read_text() == "no line of a journal"
+
+
+# A rebuild that was cut off
+
+
+def cut_off_rebuild(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything was moved, and nothing is fenced."""
+
+    def fail(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Log, "fence", fail)
+        with pytest.raises((OSError, ThalwegError), match="No space left"):
+            rebuild(folder)
+    assert not (folder / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        "",
+        '{"epochs": {"fog-0": Infinity}, "cuts": {}}',
+        '{"epochs": {"fog-0": 1.5}, "cuts": {}}',
+        '{"epochs": 7}',
+    ],
+)
+def test_a_rebuild_whose_marker_is_lost_knows_its_epochs_by_what_was_set_aside(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, marker: str
+) -> None:
+    make_checkpoint(folder / "checkpoints" / f"{FOG}@2")
+    cut_off_rebuild(folder, monkeypatch)
+    (folder / "rebuild.json").write_text(marker)
+    rebuild(folder)
+    log = Log(folder / "log")
+    assert [log.find_fence(FOG, epoch).last_batch for epoch in range(3)] == [-1, -1, -1]  # type: ignore[union-attr]
+    state = Journal(folder / "journal.jsonl").state((FOG,)).sites[FOG]
+    assert (state.epoch, state.phase, state.next_cut) == (2, "fenced", CUT)
+    assert not (folder / "rebuild.json").exists()
+
+
+def test_a_rebuild_that_cannot_know_its_epochs_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off_rebuild(folder, monkeypatch)
+    (folder / "rebuild.json").write_text("")
+    (folder / "set-aside").rename(folder.with_name("elsewhere"))
+    with pytest.raises(ThalwegError, match=r"says which epochs there were\. Hint: restore it"):
+        rebuild(folder)
+    assert (folder / "rebuild.json").exists()
+
+
+def test_a_rebuild_is_marked_on_the_disk_before_anything_is_moved(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def noting(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            seen.append(name)
+            return real(*arguments)
+
+        return call
+
+    monkeypatch.setattr(os, "fsync", noting("sync", os.fsync))
+    monkeypatch.setattr(SetAsideFolder, "take", noting("move", SetAsideFolder.take))
+    rebuild(folder)
+    # The file, and its name.
+    assert seen[:3] == ["sync", "sync", "move"]

@@ -14,10 +14,15 @@ from pathlib import Path
 from thalweg.errors import ThalwegError
 from thalweg.spark.deployment.health.damage import Damage
 from thalweg.spark.deployment.whole_file import write_whole
-from thalweg.spark.log.disk import names_in
-from thalweg.spark.log.names import number_of
+from thalweg.spark.log.epoch import numbers_in
 
 FOLDER = "set-aside"
+
+
+def list_set_aside(folder: Path) -> tuple[Path, ...]:
+    """The places of what was moved before, the newest first; no link counts."""
+    places = (folder / FOLDER / str(number) for number in reversed(numbers_in(folder / FOLDER)))
+    return tuple(place for place in places if place.is_dir() and not place.is_symlink())
 
 
 class SetAsideFolder:
@@ -28,8 +33,7 @@ class SetAsideFolder:
         above = folder / FOLDER
         if above.is_symlink():
             raise ThalwegError(f"{above} leads elsewhere. Hint: make it a folder of its own.")
-        numbers = [number_of(name) for name in names_in(above)]
-        self.path = above / str(max((n for n in numbers if n is not None), default=0) + 1)
+        self.path = above / str(max(numbers_in(above), default=0) + 1)
 
     def take(self, path: Path) -> bool:
         """Move a file or a folder here; False where there is none."""

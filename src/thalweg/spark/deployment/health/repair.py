@@ -8,33 +8,32 @@ still comes of them, over a link or from a process that was thought dead, is dro
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from thalweg.errors import InvalidInput, ThalwegError
-from thalweg.model.names import is_name
 from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.hand_over import Drain, Fence, StartEpoch
 from thalweg.spark.deployment.health.aside import SetAsideFolder, mend
 from thalweg.spark.deployment.health.checkpoint_facts import is_held
+from thalweg.spark.deployment.health.former_life import (
+    FormerLife,
+    find_former_life,
+    keep_former_life,
+)
 from thalweg.spark.deployment.health.own_places import LINKS, require_own_places
 from thalweg.spark.deployment.health.refusal import examine_stake
 from thalweg.spark.deployment.health.run_facts import read_journal, read_run
 from thalweg.spark.deployment.health.stakes import RunPlaces, list_stakes
 from thalweg.spark.deployment.journal import Journal
-from thalweg.spark.deployment.whole_file import write_whole
 from thalweg.spark.log import Log
-from thalweg.spark.log.disk import names_in
-from thalweg.spark.log.epoch import numbers_in
+from thalweg.spark.log.disk import Disk, names_in
 from thalweg.spark.log.founding import require_log
-from thalweg.spark.log.names import EDGES, SOURCES, number_of
+from thalweg.spark.log.names import SOURCES
 
 _READER = ".reader"
 _MADE = ("checkpoints", "carried", "rehearsals", "history.json", "journal.jsonl")
-Cuts = Mapping[str, tuple[str, ...]]
 
 
 def repair(path: Path | str) -> tuple[str, ...]:
@@ -42,7 +41,8 @@ def repair(path: Path | str) -> tuple[str, ...]:
 
     Raises:
         InvalidInput: where there is no run, or somebody holds it.
-        ThalwegError: where a process of it is still there, a rebuild was begun, or a link leads out.
+        ThalwegError: where a process of it is still there, a rebuild was begun, or a link is in
+            the way.
     """
     folder = RunFolder.of_run(path)
     with _kept_to_oneself(folder) as places:
@@ -75,26 +75,26 @@ def rebuild(path: Path | str) -> tuple[str, ...]:
 
     Raises:
         InvalidInput: where there is no run, or somebody holds it.
-        ThalwegError: where a process of it is still there, a log is away, or a link leads out.
+        ThalwegError: where a process of it is still there, a log is away, a link is in the way, or
+            nothing says which epochs there were.
     """
     folder = RunFolder.of_run(path)
     with _kept_to_oneself(folder) as places:
         for root in places.logs.values():
             # A disk that is away holds the rows that all is made of.
             require_log(root)
-        epochs, cuts = _read_marker(folder)
-        for fog in places.fogs:
-            epochs[fog] = max(_last_epoch(places, fog), epochs.get(fog, -1))
-        cuts = {**_last_cuts(folder, places), **cuts}
-        _write_marker(folder, epochs, cuts)
+        life = find_former_life(folder, places)
         aside = SetAsideFolder(folder.path)
+        keep_former_life(folder, life)
         moved = [item for item in _all_made(places) if aside.take(item)]
-        for fog, last in epochs.items():
+        for fog, last in life.epochs.items():
             for epoch in range(last + 1):
                 for root in {places.log, places.log_of(fog)}:
                     Log(root).fence(fog, epoch, -1)
-        _write_journal(places.journal, epochs, cuts)
+        _write_journal(places.journal, life)
         _calm(folder, "rebuilt by thalweg doctor")
+        # The new journal has its name on the disk before the marker is gone.
+        Disk().sync_folder(folder.path)
         folder.rebuild_file.unlink()
         place = _short(folder, aside)
         told = [f"{item.relative_to(folder.path)}: set aside in {place}" for item in moved]
@@ -150,60 +150,16 @@ def _all_made(places: RunPlaces) -> Iterator[Path]:
                 yield root / name
 
 
-def _last_epoch(places: RunPlaces, fog: str) -> int:
-    """The largest epoch that a fog has left a trace of; -1: none."""
-    found = [-1]
-    for name in names_in(places.folder / "checkpoints"):
-        site, _, rest = name.rpartition("@")
-        number = number_of(rest.partition(".")[0])
-        if site == fog and number is not None:
-            found.append(number)
-    for root in {places.log, places.log_of(fog)}:
-        found += numbers_in(root / EDGES / ".gates" / fog)
-        for stream in Log(root).streams(EDGES):
-            found += numbers_in(root / stream / fog)
-    site_state = read_journal(places.journal, places.fogs).sites.get(fog)
-    return max(*found, -1 if site_state is None else site_state.epoch)
-
-
-def _last_cuts(folder: RunFolder, places: RunPlaces) -> dict[str, tuple[str, ...]]:
-    """What ran last, by the journal, or else by the history; nothing where neither says it."""
-    journal = read_journal(places.journal, places.fogs)
-    known = {n: s.next_cut or s.cut for n, s in journal.sites.items() if s.phase != "idle"}
-    if not known:
-        try:
-            known = dict(folder.read_history()[-1].cuts)
-        except (InvalidInput, IndexError):
-            return {}
-    good = {fog: cut for fog, cut in known.items() if fog in places.fogs}
-    return {fog: cut for fog, cut in good.items() if all(map(is_name, cut))}
-
-
-def _write_journal(file: Path, epochs: Mapping[str, int], cuts: Cuts) -> None:
+def _write_journal(file: Path, life: FormerLife) -> None:
     """Begin a journal that says: these epochs have ended, and nothing of them counts."""
     with Journal(file) as journal:
-        for fog, epoch in sorted(epochs.items()):
+        for fog, epoch in sorted(life.epochs.items()):
             if epoch < 0:
                 continue
-            cut = tuple(cuts.get(fog, ()))
+            cut = tuple(life.cuts.get(fog, ()))
             journal.write(StartEpoch(site=fog, epoch=epoch, cut=cut, start=None))
             journal.write(Drain(site=fog, epoch=epoch, cut=cut))
             journal.write(Fence(site=fog, epoch=epoch, last_batch=-1))
-
-
-def _read_marker(folder: RunFolder) -> tuple[dict[str, int], dict[str, tuple[str, ...]]]:
-    """What a rebuild that was cut off knew before it moved anything."""
-    try:
-        found: Any = json.loads(folder.rebuild_file.read_bytes())
-        epochs = {str(fog): int(epoch) for fog, epoch in found["epochs"].items() if is_name(fog)}
-        cuts = {str(fog): tuple(map(str, cut)) for fog, cut in found["cuts"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}, {}
-    return epochs, cuts
-
-
-def _write_marker(folder: RunFolder, epochs: Mapping[str, int], cuts: Cuts) -> None:
-    write_whole(folder.rebuild_file, json.dumps({"epochs": epochs, "cuts": cuts}))
 
 
 def _calm(folder: RunFolder, note: str) -> None:
