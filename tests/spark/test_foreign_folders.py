@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from spark.damaged_runs import CUT, FOG, make_checkpoint, make_run
+from spark.damaged_runs import CUT, FOG, NOW_S, make_checkpoint, make_run
 from thalweg.errors import InvalidInput, ThalwegError
-from thalweg.spark.deployment.health import rebuild, repair
+from thalweg.spark.deployment.health import examine, rebuild, repair
 from thalweg.spark.deployment.health.aside import SetAsideFolder
+from thalweg.spark.deployment.health.checkpoint_facts import read_checkpoint
+from thalweg.spark.deployment.health.damage import find_damage
 from thalweg.spark.deployment.journal import Journal, JournalBroken
 from thalweg.spark.log import Log
 
@@ -129,8 +131,8 @@ def test_a_rebuild_whose_marker_is_lost_knows_its_epochs_by_what_was_set_aside(
     cut_off_rebuild(folder, monkeypatch)
     (folder / "rebuild.json").write_text(marker)
     rebuild(folder)
-    log = Log(folder / "log")
-    assert [log.find_fence(FOG, epoch).last_batch for epoch in range(3)] == [-1, -1, -1]  # type: ignore[union-attr]
+    fences = [Log(folder / "log").find_fence(FOG, epoch) for epoch in range(3)]
+    assert [fence and fence.last_batch for fence in fences] == [-1, -1, -1]
     state = Journal(folder / "journal.jsonl").state((FOG,)).sites[FOG]
     assert (state.epoch, state.phase, state.next_cut) == (2, "fenced", CUT)
     assert not (folder / "rebuild.json").exists()
@@ -164,3 +166,51 @@ def test_a_rebuild_is_marked_on_the_disk_before_anything_is_moved(
     rebuild(folder)
     # The file, and its name.
     assert seen[:3] == ["sync", "sync", "move"]
+
+
+# Numbers that cannot be
+
+HUGE = 10**15
+
+
+@pytest.mark.parametrize(
+    "name", [f"checkpoints/{FOG}@{HUGE}", f"log/edges/.gates/{FOG}/{HUGE}", "set-aside/1/{name}"]
+)
+def test_an_epoch_that_cannot_be_is_refused_before_anything_is_moved(
+    folder: Path, name: str
+) -> None:
+    name = name.format(name=f"checkpoints/{FOG}@{HUGE}")
+    (folder / name).mkdir(parents=True)
+    before = contents(folder)
+    with pytest.raises(ThalwegError, match=rf"{name} tells of epoch {HUGE}.*Hint: "):
+        rebuild(folder)
+    assert {**contents(folder), "run.lock": b""} == {**before, "run.lock": b""}
+
+
+def test_an_epoch_of_a_journal_that_cannot_be_is_refused(folder: Path) -> None:
+    journal = folder / "journal.jsonl"
+    journal.write_text(journal.read_text().replace('"epoch": 0', f'"epoch": {HUGE}'))
+    with pytest.raises(ThalwegError, match=r"journal\.jsonl tells of epoch"):
+        rebuild(folder)
+
+
+def test_a_batch_of_a_huge_number_costs_nothing(folder: Path) -> None:
+    born = folder / "log" / "sources" / "rides" / FOG / "0"
+    far = born / str(HUGE // 1000) / str(HUGE)
+    far.parent.mkdir()
+    shutil.copytree(born / "0" / "4", far)
+    (told,) = [f.what for f in examine(folder, now_s=NOW_S).findings if "missing" in f.what]
+    assert told.startswith(f"batches 5 to {HUGE - 1} are partly of sources/rides")
+
+
+def test_a_lot_or_a_list_of_a_huge_number_costs_nothing(tmp_path: Path) -> None:
+    checkpoint = make_checkpoint(tmp_path / "fog-0@0")
+    lots = tmp_path / "fog-0@0.intake" / "sources:rides" / "lots"
+    shutil.copyfile(lots / "4.json", lots / f"{HUGE}.json")
+    lists = checkpoint / "sources" / "0"
+    shutil.copyfile(lists / "4", lists / str(HUGE))
+    damages = find_damage(read_checkpoint(checkpoint, 4))
+    assert [damage.where.name for damage in damages if damage.where.parent == lists] == [
+        str(number) for number in range(5, 15)
+    ]
+    assert 10 < len(damages) <= 30

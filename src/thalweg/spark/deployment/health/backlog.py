@@ -180,7 +180,7 @@ def _read_position(folder: Path, fog: str) -> dict[tuple[str, int], int]:
                 for epoch, batch in epochs.items():
                     key = (str(stream), int(epoch))
                     found[key] = max(int(batch), found.get(key, -1))
-        except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        except (OSError, ValueError, ArithmeticError, AttributeError, TypeError, RecursionError):
             continue
     return found
 

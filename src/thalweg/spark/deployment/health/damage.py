@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
 from thalweg.spark.deployment.health.checkpoint_facts import CheckpointFacts, IntakeFacts
 from thalweg.spark.deployment.health.checksums import checksum_of
+
+# Numbers come from names of files, which may be anything.
+_MOST_TOLD = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +126,7 @@ def _commit_damage(facts: CheckpointFacts) -> Iterator[Damage]:
         if not fault:
             continue
         if number < facts.finished:
-            yield Damage(
-                where=folder / str(number), what=f"{fault}; nobody reads it", harmless=True
-            )
+            yield Damage(where=folder / str(number), what=_unread(fault), harmless=True)
             continue
         redone = number == facts.begun
         missing = _missing_for(facts, number) if redone else ""
@@ -160,15 +161,16 @@ def _missing_for(facts: CheckpointFacts, batch: int) -> str:
 def _lost_rows(facts: CheckpointFacts, done: int) -> Iterator[Path]:
     """Files of rows after those of a finished batch that are gone, though a later lot is there.
 
-    The last lot is laid down again by itself, and what is finished is not needed any more.
+    The last lot is laid down again by itself, and what is finished is not needed any more. Of each
+    stream the first few are told.
     """
     if done >= 0 and done not in facts.lots_of:
         return
     taken = facts.lots_of.get(done, {})
     for intake in facts.intakes:
-        for lot in range(taken.get(intake.label, -1) + 1, intake.last):
-            if intake.rows.get(lot) != "":
-                yield intake.rows_file(lot)
+        lots = range(max(taken.get(intake.label, -1) + 1, 0), intake.last)
+        lost = (lot for lot in lots if intake.rows.get(lot) != "")
+        yield from (intake.rows_file(lot) for lot in islice(lost, _MOST_TOLD))
 
 
 def _offset_damage(facts: CheckpointFacts) -> Iterator[Damage]:
@@ -181,9 +183,7 @@ def _offset_damage(facts: CheckpointFacts) -> Iterator[Damage]:
         if not fault:
             continue
         if number not in needed:
-            yield Damage(
-                where=folder / str(number), what=f"{fault}; nobody reads it", harmless=True
-            )
+            yield Damage(where=folder / str(number), what=_unread(fault), harmless=True)
         elif number == begun and number > facts.finished and facts.published < number:
             record = facts.path.with_name(facts.path.name + ".taken") / str(number)
             aside = (*_with_checksum(folder / str(number)), record)
@@ -219,9 +219,7 @@ def _record_damage(facts: CheckpointFacts) -> Iterator[Damage]:
                 then="the batch writes it again before anything else",
             )
         elif fault and number < last - 1:
-            yield Damage(
-                where=folder / str(number), what=f"{fault}; nobody reads it", harmless=True
-            )
+            yield Damage(where=folder / str(number), what=_unread(fault), harmless=True)
 
 
 def _intake_damage(intake: IntakeFacts, facts: CheckpointFacts) -> Iterator[Damage]:
@@ -254,7 +252,9 @@ def _source_damage(facts: CheckpointFacts) -> Iterator[Damage]:
         numbers = {name: int(name.partition(".")[0]) for name in source.files}
         compact = [n for name, n in numbers.items() if name.endswith(".compact")]
         first, last = max(compact, default=0), max(numbers.values(), default=-1)
-        for number in sorted(set(range(first, last)) - set(numbers.values())):
+        there = set(numbers.values())
+        missing = (number for number in range(first, last) if number not in there)
+        for number in islice(missing, _MOST_TOLD):
             what = "is missing: which files were taken is not known"
             yield Damage(where=source.folder / str(number), what=what)
         for name, fault in source.files.items():

@@ -28,6 +28,8 @@ from thalweg.spark.log.epoch import numbers_in
 from thalweg.spark.log.names import EDGES, number_of
 
 _MOST_BYTES = 16 * 2**20
+# Each is fenced, and numbers come from names of files, which may be anything.
+_MOST_EPOCHS = 10**6
 Cuts = Mapping[str, tuple[str, ...]]
 
 
@@ -43,27 +45,34 @@ def find_former_life(folder: RunFolder, places: RunPlaces) -> FormerLife:
     """What was, by the marker of a rebuild that was cut off, and by all traces that are left.
 
     Raises:
-        ThalwegError: where a rebuild was cut off, and nothing says which epochs there were.
+        ThalwegError: where there is an epoch that cannot be; or where a rebuild was cut off, and
+            nothing says which epochs there were.
     """
     marker = _read_marker(folder)
     known = marker or FormerLife()
     lives = [places, *(replace(places, folder=path) for path in list_set_aside(places.folder))]
-    epochs = {
-        fog: max(
-            known.epochs.get(fog, -1),
-            *(number for life in lives for number, _ in _traces(life, fog)),
-            -1,
-        )
-        for fog in places.fogs
-    }
+    epochs: dict[str, int] = {}
+    for fog in places.fogs:
+        traces = [trace for life in lives for trace in _traces(life, fog)]
+        told = (known.epochs.get(fog, -1), folder.rebuild_file)
+        epochs[fog] = _require_possible(*max([told, *traces]))
     if marker is None and all(epoch < 0 for epoch in epochs.values()):
         raise ThalwegError(
             f"{folder.rebuild_file} cannot be read, and no other file says which epochs there "
             "were. Hint: restore it, or `set-aside`, from a copy; if no site of this run has ever "
             "worked, remove it."
         )
-    cuts = next((cuts for life in lives if (cuts := _last_cuts(life))), {})
+    cuts: Cuts = next(filter(None, map(_last_cuts, lives)), {})
     return FormerLife(epochs=epochs, cuts={**cuts, **known.cuts})
+
+
+def _require_possible(epoch: int, where: Path) -> int:
+    if epoch <= _MOST_EPOCHS:
+        return epoch
+    raise ThalwegError(
+        f"{where} tells of epoch {str(epoch)[:20]}, and no run has more than {_MOST_EPOCHS:,}. "
+        "Hint: restore it from a copy, or remove it if it is none of this run."
+    )
 
 
 def keep_former_life(folder: RunFolder, life: FormerLife) -> None:

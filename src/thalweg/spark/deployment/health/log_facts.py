@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from thalweg.model.names import is_name
@@ -147,12 +148,12 @@ def _places(root: Path) -> Iterator[EpochPlace]:
 
 def _missing(batches: list[int]) -> str:
     """Which batches are missing, counted from 0; nothing where all are there."""
-    wanted = set(range(batches[-1] + 1)) if batches else set()
-    missing = sorted(wanted - set(batches))
-    if not missing:
+    # By the gaps alone: a number may be anything, and all up to it would be too many.
+    gaps = [(a + 1, b - 1) for a, b in pairwise([-1, *batches]) if b > a + 1]
+    if not gaps:
         return ""
-    several = f"batches {missing[0]} to {missing[-1]} are partly" if len(missing) > 1 else ""
-    return several or f"batch {missing[0]} is"
+    first, last = gaps[0][0], gaps[-1][1]
+    return f"batch {first} is" if first == last else f"batches {first} to {last} are partly"
 
 
 def _fault_of(segment: Segment, *, deep: bool) -> str:
