@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -17,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fuzz.damage import NAMES
+from fuzz.damage import NAMES, files_below
 from fuzz.good_files import STORED, write_documents, write_run
 from fuzz.test_loaders import not_for_ever
 from thalweg.cli.entry import run
-from thalweg.errors import InvalidInput
+from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.files.latency_matrix import load_rtt_matrix
 from thalweg.files.parquet_footer import count_values
 from thalweg.model.names import LONGEST_NAME
@@ -80,7 +81,7 @@ def write_bombs(folder: Path) -> list[str]:
 _OPEN = r"""
 import re, sys
 from pathlib import Path
-from thalweg.errors import InvalidInput
+from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.files.latency_matrix import load_rtt_matrix
 from thalweg.files.sample_table import load_births
 from thalweg.files.tracks_reader import load_tracks
@@ -218,17 +219,35 @@ def told_of(folder: Path) -> str:
     return json.dumps([told, images])
 
 
-@pytest.mark.parametrize("name", ["status.json", "timeline.jsonl", "run.lock", "history.json"])
+RUN_FILES = [
+    *("run.json", "run.lock", "status.json", "history.json", "report.json", "decisions.jsonl"),
+    *("application.json", "network.json", "timeline.jsonl", "plans/0001.json", "log/.log"),
+    # These are there at times.
+    *("journal.jsonl", "rebuild.json", "control/page"),
+]
+
+
+def test_every_file_of_a_run_is_tried_as_a_pipe(stored: Path):
+    """Those of its checkpoints and its log are tried in `tests/spark/test_foreign_folders.py`."""
+    files = {str(file.relative_to(stored / "run")) for file in files_below(stored / "run")}
+    assert files <= set(RUN_FILES)
+
+
+@pytest.mark.parametrize("name", RUN_FILES)
 def test_a_pipe_in_a_run_folder_makes_nobody_wait(stored: Path, tmp_path: Path, name: str, capfd):
     folder = tmp_path / "run"
     shutil.copytree(stored / "run", folder)
     (folder / name).unlink(missing_ok=True)
+    (folder / name).parent.mkdir(exist_ok=True)
     os.mkfifo(folder / name)
     with not_for_ever():
-        (subject,) = open_subjects([folder])
-        subject.history()
-        assert run(["status", str(folder)]) in (0, 2)
-        assert run(["rollback", str(folder)]) in (0, 2)
+        with suppress(ThalwegError):
+            (subject,) = open_subjects([folder])
+            subject.history()
+        for verb in ("status", "rollback"):
+            assert run([verb, str(folder)]) in (0, 2)
+        for options in ([], ["--deep"], ["--repair"], ["--rebuild", "--yes"]):
+            assert run(["doctor", str(folder), *options]) in (0, 1, 2)
     assert "Traceback" not in capfd.readouterr().err
 
 

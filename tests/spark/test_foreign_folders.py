@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fuzz.test_loaders import not_for_ever
 from spark.damaged_runs import CUT, FOG, NOW_S, make_checkpoint, make_run
+from thalweg.cli.entry import run
 from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.spark.deployment.health import examine, rebuild, repair
 from thalweg.spark.deployment.health.aside import SetAsideFolder
 from thalweg.spark.deployment.health.checkpoint_facts import read_checkpoint
+from thalweg.spark.deployment.health.checksums import checksum_of
 from thalweg.spark.deployment.health.damage import find_damage
 from thalweg.spark.deployment.journal import Journal, JournalBroken
 from thalweg.spark.log import Log
@@ -214,3 +219,69 @@ def test_a_lot_or_a_list_of_a_huge_number_costs_nothing(tmp_path: Path) -> None:
         str(number) for number in range(5, 15)
     ]
     assert 10 < len(damages) <= 30
+
+
+# What is no file, or far too much of one
+
+_CHECKPOINT = "checkpoints/cloud@0"
+_SEGMENT = f"log/sources/rides/{FOG}/0/0/4"
+SUMMED = [
+    *(f"{_CHECKPOINT}/{name}" for name in ("metadata", "offsets/4", "commits/4", "sources/0/4")),
+    f"{_CHECKPOINT}/state/0/0/5.changelog",
+    *(f"{_CHECKPOINT}/state/0/{name}" for name in ("_metadata/metadata", "0/_metadata/schema")),
+]
+FILES = [
+    *SUMMED,
+    *("run.json", "status.json", "journal.jsonl", "log/.log"),
+    *(f"{_SEGMENT}/{name}" for name in ("manifest.json", "rows.arrow")),
+    *(f"{_CHECKPOINT}.{name}" for name in ("taken/4", "shape")),
+    f"{_CHECKPOINT}.intake/edges:clean+total/lots/4.json",
+    f"{_CHECKPOINT}.intake/edges:clean+total/rows/4.parquet",
+]
+SUMS = [str(checksum_of(Path(name))) for name in SUMMED]
+SOMETIMES = [
+    *("run.lock", "history.json", "rebuild.json", "control/page", f"{_CHECKPOINT}.lock"),
+    f"log/edges/.gates/{FOG}/0/fence/fence.json",
+    "log/.links/fog-0-0.json",
+]
+
+
+def kind_of(name: str) -> str:
+    """A file by what it is, whichever site, stream and number it is of."""
+    name = re.sub(r"^checkpoints/[^/]*@\d+", "checkpoints/X", name)
+    name = re.sub(r"^log/[a-z].*/", "log/X/", name)
+    name = re.sub(r"\.intake/[^/]*", ".intake/X", name)
+    return re.sub(r"\d+", "N", name)
+
+
+def test_every_file_of_a_run_is_tried(folder: Path) -> None:
+    assert set(map(kind_of, contents(folder))) == set(map(kind_of, [*FILES, *SUMS]))
+
+
+@pytest.mark.parametrize("name", [*FILES, *SUMS, *SOMETIMES])
+def test_a_pipe_in_the_place_of_a_file_makes_nobody_wait(
+    folder: Path, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(folder / name)
+    with not_for_ever():
+        for words in (["status"], ["doctor"], ["doctor", "--deep"], ["doctor", "--repair"]):
+            assert run([*words, str(folder)]) in (0, 1, 2)
+        assert run(["doctor", "--rebuild", "--yes", str(folder)]) in (0, 1, 2)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", [*FILES, *SOMETIMES])
+def test_a_huge_file_costs_little_memory(folder: Path, name: str) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    with (folder / name).open("ab") as file:
+        file.truncate(3 * 2**30)
+    checksum_of(folder / name).unlink(missing_ok=True)
+    tracemalloc.start()
+    try:
+        examine(folder, now_s=NOW_S, deep=True)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 2**27

@@ -6,6 +6,9 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
+
+_PIECE_BYTES = 1 << 20
 
 
 def read_own_bytes(folder: Path, file: Path, most_bytes: int) -> bytes:
@@ -19,10 +22,19 @@ def read_own_bytes(folder: Path, file: Path, most_bytes: int) -> bytes:
     # What was a file a moment ago may be a pipe by now.
     handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     with os.fdopen(handle, "rb") as opened:
-        contents = opened.read(most_bytes + 1)
-    if len(contents) > most_bytes:
+        return read_capped(opened, most_bytes)
+
+
+def read_capped(opened: BinaryIO, most_bytes: int) -> bytes:
+    """The contents of an open file; raises `ValueError` where they are more, before all is read."""
+    contents, is_large = bytearray(), os.fstat(opened.fileno()).st_size > most_bytes
+    # Piece by piece: to ask for as much as it may be would take that much memory.
+    while not is_large and (piece := opened.read(_PIECE_BYTES)):
+        contents += piece
+        is_large = len(contents) > most_bytes
+    if is_large:
         raise ValueError(f"more than {most_bytes} bytes")
-    return contents
+    return bytes(contents)
 
 
 def open_own(file: Path) -> int:

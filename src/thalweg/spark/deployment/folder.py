@@ -42,6 +42,7 @@ from thalweg.spark.query.checkpoint import require_writable
 
 _VERSION = 1
 _MOST_BYTES = 16 * 2**20
+_MOST_ADDRESS_BYTES = 4096
 _KEPT_HISTORY = 100
 Cuts = Mapping[str, tuple[str, ...]]
 
@@ -271,8 +272,9 @@ class RunFolder:
 
     def read_page(self) -> str | None:
         """Where the run's page is; None where there is none, or it is not for this reader."""
-        with suppress(OSError, UnicodeDecodeError):
-            return (self.control / "page").read_text(encoding="ascii")
+        with suppress(OSError, ValueError):
+            file = self.control / "page"
+            return read_own_bytes(self.path, file, _MOST_ADDRESS_BYTES).decode("ascii")
         return None
 
     # Plans and cuts

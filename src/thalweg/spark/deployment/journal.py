@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from thalweg.errors import ThalwegError
-from thalweg.files.own_file import open_own
+from thalweg.files.own_file import open_own, read_own_bytes
 from thalweg.spark.deployment.hand_over import (
     DeploymentState,
     Drain,
@@ -30,6 +30,7 @@ from thalweg.spark.deployment.hand_over import (
 from thalweg.spark.deployment.lines import append_durably
 from thalweg.spark.pipeline.windows import Opening
 
+_MOST_BYTES = 256 * 2**20
 _KINDS: dict[str, type[Step]] = {
     kind.__name__: kind for kind in (StartEpoch, Prepare, Drain, ExportState, Fence)
 }
@@ -40,7 +41,7 @@ class JournalHeld(ThalwegError):
 
 
 class JournalBroken(ThalwegError):
-    """A line in the middle of a journal cannot be read."""
+    """A journal cannot be read, or a line in the middle of it."""
 
 
 def to_line(step: Step, reached: Mapping[str, Any]) -> str:
@@ -83,8 +84,12 @@ class Journal:
                 f"{self.path} is in use: another coordinator runs this deployment. "
                 "Hint: `thalweg stop` ends it."
             ) from None
+        try:
+            self._cut_off_torn_line(file.fileno())
+        except BaseException:
+            file.close()
+            raise
         self._file = file
-        self._cut_off_torn_line()
         return self
 
     def __exit__(
@@ -131,10 +136,25 @@ class Journal:
                     raise self._broken(number, error) from error
         return state
 
+    def content(self) -> bytes:
+        """All of the file, a line that was cut off, too; nothing where there is no file.
+
+        Raises:
+            OSError: where it cannot be read.
+            JournalBroken: where it is something else than a file, or one that no run has written.
+        """
+        try:
+            return read_own_bytes(self.path.parent, self.path, _MOST_BYTES)
+        except FileNotFoundError:
+            return b""
+        except ValueError as error:
+            raise JournalBroken(
+                f"{self.path} is {error}, and no journal. Hint: restore the file from a copy; "
+                f"without one, `thalweg doctor {self.path.parent}` says what can be done."
+            ) from None
+
     def _whole_lines(self) -> Iterator[tuple[int, str]]:
-        if not self.path.exists():
-            return
-        text = self.path.read_text(encoding="utf-8", errors="replace")
+        text = self.content().decode("utf-8", errors="replace")
         whole, _, _ = text.rpartition("\n")
         yield from enumerate(whole.split("\n") if whole else (), start=1)
 
@@ -144,10 +164,7 @@ class Journal:
             f"from a copy; without one, `thalweg doctor {self.path.parent}` says what can be done."
         )
 
-    def _cut_off_torn_line(self) -> None:
-        if self._file is None:
-            return
-        text = self.path.read_text(encoding="utf-8", errors="replace")
-        if text and not text.endswith("\n"):
-            keep = text.rfind("\n") + 1
-            self._file.truncate(len(text[:keep].encode("utf-8")))
+    def _cut_off_torn_line(self, number: int) -> None:
+        content = self.content()
+        if content and not content.endswith(b"\n"):
+            os.ftruncate(number, content.rfind(b"\n") + 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from uuid import uuid4
 from thalweg.errors import ThalwegError
 
 _BUFFER_BYTES = 1 << 20
+_MOST_SMALL_BYTES = 1 << 26
 _HINTS = {
     errno.ENOSPC: "free some space there, or keep the log on a larger disk",
     errno.EDQUOT: "free some space there, or raise the quota",
@@ -114,6 +116,21 @@ def names_in(folder: Path) -> list[str]:
         return [path.name for path in folder.iterdir()]
     except FileNotFoundError:
         return []
+
+
+def read_small(path: Path) -> bytes:
+    """All of a manifest or a fence; nobody waits for what lies in its place and is no file."""
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(number)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError("it is a folder, pipe or device")
+        if found.st_size > _MOST_SMALL_BYTES:
+            raise OSError(f"it has more than {_MOST_SMALL_BYTES} bytes")
+        with os.fdopen(number, "rb", buffering=0, closefd=False) as opened:
+            return opened.read()
+    finally:
+        os.close(number)
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from thalweg.spark.log.disk import (
     explained,
     move_into_place,
     names_in,
+    read_small,
     remove_folder,
 )
 from thalweg.spark.log.epoch import (
@@ -207,7 +208,7 @@ class Log:
         if path not in self._fences:
             try:
                 with explained("read the log", path):
-                    last = json.loads(path.read_bytes())["last_batch"]
+                    last = json.loads(read_small(path))["last_batch"]
             except LogError as error:
                 if isinstance(error.__cause__, FileNotFoundError):
                     return None

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thalweg.spark.log.disk import Disk, LogError, explained
+from thalweg.spark.log.disk import Disk, LogError, explained, read_small
 from thalweg.spark.log.names import EpochPlace
 
 MANIFEST = "manifest.json"
@@ -146,7 +146,7 @@ def read_segment(place: EpochPlace, batch: int) -> Segment | None:
     path = place.segment(batch) / MANIFEST
     try:
         with explained("read the log", path):
-            known: Any = json.loads(path.read_bytes())
+            known: Any = json.loads(read_small(path))
         parts = [Part(**part) for part in known["parts"]]
         return describe(place, batch, parts, columns=known["columns"], hash_kind=known["hash"])
     except LogError as error:

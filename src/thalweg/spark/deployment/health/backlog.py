@@ -5,7 +5,6 @@ Read by `read_backlog`, judged by `judge_backlog`, which is a pure function.
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from thalweg.errors import InvalidInput
 from thalweg.model.names import is_name
 from thalweg.spark.deployment.health.finding import GOOD, NOTE, PROBLEM, WARNING, Finding
+from thalweg.spark.deployment.health.guarded_files import read_json
 from thalweg.spark.deployment.health.stakes import RunPlaces, Stake
 from thalweg.spark.link import parse_link
 from thalweg.spark.link.kafka_address import parse_kafka_address
@@ -128,7 +128,7 @@ def _taken_upto(stake: Stake, faults: list[str]) -> Iterator[tuple[str, Offset]]
             yield f"{kind}/{name}", {}
             continue
         try:
-            lot = json.loads((folder / label / "lots" / f"{last}.json").read_bytes())
+            lot = read_json(folder / label / "lots" / f"{last}.json")
             yield f"{kind}/{name}", parse_offset(lot["end"])
         except (OSError, ValueError, KeyError, TypeError, RecursionError, InvalidInput):
             faults.append(f"{stake.name}: lot {last} of {label} cannot be read")
@@ -175,7 +175,7 @@ def _read_position(folder: Path, fog: str) -> dict[tuple[str, int], int]:
         if not (name.startswith(f"{fog}-") and name.endswith(".json")):
             continue
         try:
-            noted = json.loads((folder / name).read_bytes())
+            noted = read_json(folder / name)
             for stream, epochs in noted.items():
                 for epoch, batch in epochs.items():
                     key = (str(stream), int(epoch))

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from thalweg.spark.deployment.health.checksums import fault_of
+from thalweg.spark.deployment.health.guarded_files import read_json, read_lines
 from thalweg.spark.deployment.health.listing import files_in, folders_in, number_in
 from thalweg.spark.deployment.health.state_facts import Faults, StoreFacts, read_stores
 from thalweg.spark.log.names import number_of
+from thalweg.spark.query.kept import find_fault
 
 CLOCK = "clock"
-_PARQUET = b"PAR1"
 # Numbers come from files, which may say anything.
 _MOST_OPERATORS = 10_000
 
@@ -118,13 +122,20 @@ class _Record:
 
 def is_held(checkpoint: Path) -> bool:
     """Whether a running query has this checkpoint."""
+    file = checkpoint.with_name(checkpoint.name + ".lock")
     try:
-        with checkpoint.with_name(checkpoint.name + ".lock").open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        # Nobody waits for the other end of a pipe.
+        lock = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
         return False
+    finally:
+        os.close(lock)
     return False
 
 
@@ -201,17 +212,15 @@ def _newest_lists(folder: Path) -> list[Path]:
 
 
 def _entries(file: Path) -> Iterator[dict[str, Any]]:
+    """What the lines of one of Spark's logs say after the first; of one that is torn, some."""
     try:
-        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")[1:]
-    except OSError:
+        for line in islice(read_lines(file), 1, None):
+            with suppress(ValueError, RecursionError):
+                entry = json.loads(line)
+                if isinstance(entry, dict):
+                    yield entry
+    except (OSError, ValueError):
         return
-    for line in lines:
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(entry, dict):
-            yield entry
 
 
 def _listed_upto(offsets: Path) -> int:
@@ -228,13 +237,14 @@ def _log_fault(file: Path) -> str:
     if fault := fault_of(file):
         return fault
     try:
-        version, *lines = file.read_text(encoding="utf-8").split("\n")
+        lines = read_lines(file)
+        version = next(lines)
         for line in lines:
-            if line != "-":
+            if line != b"-":
                 json.loads(line)
     except (OSError, ValueError, RecursionError):
         return "is torn: it is cut off, or no JSON"
-    return "" if version.startswith("v") else "is torn: it has no version"
+    return "" if version.startswith(b"v") else "is torn: it has no version"
 
 
 def _number_files(folder: Path) -> list[Path]:
@@ -243,19 +253,23 @@ def _number_files(folder: Path) -> list[Path]:
 
 
 def _json_fault(file: Path) -> str:
+    return _read_whole(file)[1]
+
+
+def _read_whole(file: Path) -> tuple[Any, str]:
+    """What a file of JSON says, and what is wrong with it."""
     if fault := fault_of(file):
-        return fault
+        return None, fault
     try:
-        json.loads(file.read_bytes())
+        return read_json(file), ""
     except (OSError, ValueError, RecursionError):
-        return "is torn: it is no JSON"
-    return ""
+        return None, "is torn: it is no JSON"
 
 
 def _read_record(file: Path) -> _Record:
-    if fault := _json_fault(file):
+    found, fault = _read_whole(file)
+    if fault:
         return _Record(fault=fault)
-    found = json.loads(file.read_bytes())
     lots = found.get("lots", found) if isinstance(found, dict) else None
     if not isinstance(lots, dict) or not all(isinstance(lot, int) for lot in lots.values()):
         return _Record(fault="says no lots")
@@ -267,8 +281,4 @@ def _read_record(file: Path) -> _Record:
 
 
 def _parquet_fault(file: Path) -> str:
-    if fault := fault_of(file):
-        return fault
-    content = file.read_bytes()
-    whole = content.startswith(_PARQUET) and content.endswith(_PARQUET)
-    return "" if whole and len(content) > 2 * len(_PARQUET) else "is torn: it is no whole Parquet"
+    return fault_of(file) or find_fault(file)

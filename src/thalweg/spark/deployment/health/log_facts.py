@@ -5,7 +5,6 @@ Read by `read_log`, judged by `judge_log`, which is a pure function.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,6 +13,7 @@ from pathlib import Path
 from thalweg.model.names import is_name
 from thalweg.spark.deployment.hand_over import SiteState
 from thalweg.spark.deployment.health.finding import GOOD, PROBLEM, Finding
+from thalweg.spark.deployment.health.guarded_files import read_json
 from thalweg.spark.log import Log
 from thalweg.spark.log.disk import LogError, names_in
 from thalweg.spark.log.epoch import CLOSED, OPEN, list_batches, numbers_in
@@ -202,7 +202,7 @@ def _fences(root: Path) -> Iterator[FenceFacts]:
                 yield FenceFacts(site=site, epoch=epoch, fault=fault)
                 continue
             try:
-                last = json.loads(file.read_bytes())["last_batch"]
+                last = read_json(file)["last_batch"]
                 if not isinstance(last, int):
                     raise TypeError
             except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -127,7 +127,7 @@ def _repair_journal(places: RunPlaces, aside: SetAsideFolder) -> Iterator[str]:
     """Cut off a last line that was never finished, and keep it."""
     if not read_journal(places.journal, places.fogs).torn:
         return
-    content = places.journal.read_bytes()
+    content = Journal(places.journal).content()
     whole = content.rfind(b"\n") + 1
     aside.keep(places.journal.name, content[whole:])
     with Journal(places.journal):

@@ -82,7 +82,9 @@ def read_run(folder: RunFolder, fogs: tuple[str, ...], now_s: float) -> RunFacts
 def read_journal(file: Path, fogs: tuple[str, ...]) -> JournalFacts:
     """What is true after all of a journal's steps, or why that cannot be known."""
     try:
-        content = file.read_bytes() if file.exists() else b""
+        content = Journal(file).content()
+    except JournalBroken as error:
+        return JournalFacts(fault=_cause_of(error))
     except OSError as error:
         return JournalFacts(fault=f"it cannot be read: {error.strerror or error}")
     if not content:
@@ -93,8 +95,11 @@ def read_journal(file: Path, fogs: tuple[str, ...]) -> JournalFacts:
     try:
         return JournalFacts(sites=Journal(file).state(fogs).sites, torn=torn)
     except JournalBroken as error:
-        cause, _, _ = str(error).partition(". Hint: ")
-        return JournalFacts(fault=cause, torn=torn)
+        return JournalFacts(fault=_cause_of(error), torn=torn)
+
+
+def _cause_of(error: JournalBroken) -> str:
+    return str(error).partition(". Hint: ")[0]
 
 
 def judge_run(facts: RunFacts) -> Iterator[Finding]:

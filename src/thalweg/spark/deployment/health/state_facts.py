@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from thalweg.spark.deployment.health.checksums import fault_of
+from thalweg.spark.deployment.health.guarded_files import read_whole
 from thalweg.spark.deployment.health.listing import files_in, folders_in, number_in
 from thalweg.spark.log.names import number_of
 
@@ -98,7 +99,7 @@ def _describe(operator: Path) -> tuple[str, tuple[tuple[str, int], ...]]:
     if fault_of(file):
         return "", ()
     try:
-        _, text = file.read_text(encoding="utf-8").split("\n", 1)
+        _, text = read_whole(file).split(b"\n", 1)
         described: dict[str, Any] = json.loads(text)
         kind = described["operatorInfo"]["operatorName"]
         stores = [(s["storeName"], s["numPartitions"]) for s in described["stateStoreInfo"]]
@@ -116,7 +117,10 @@ def _is_spread(operator: Path, kind: str) -> bool:
     if kind != _AGGREGATE:
         return kind in _BY_KEY
     schema = operator / "0" / "_metadata" / "schema"
-    return not fault_of(schema) and _NO_KEY not in schema.read_bytes()
+    try:
+        return not fault_of(schema) and _NO_KEY not in read_whole(schema)
+    except (OSError, ValueError):
+        return False
 
 
 def _numbers_in(folder: Path) -> Iterator[int]:
