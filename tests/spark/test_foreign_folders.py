@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fuzz.test_loaders import not_for_ever
-from spark.damaged_runs import CUT, FOG, NOW_S, make_checkpoint, make_run
+from spark.damaged_runs import CUT, FOG, MANIFEST, NOW_S, make_checkpoint, make_run
 from thalweg.cli.entry import run
 from thalweg.errors import InvalidInput, ThalwegError
+from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.health import examine, rebuild, repair
 from thalweg.spark.deployment.health.aside import SetAsideFolder
 from thalweg.spark.deployment.health.checkpoint_facts import read_checkpoint
@@ -285,3 +288,31 @@ def test_a_huge_file_costs_little_memory(folder: Path, name: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak_bytes < 2**27
+
+
+# Addresses
+
+
+def test_the_servers_of_a_link_are_asked_while_the_run_is_alive_and_only_a_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = ",".join(f"host-{number}:9092" for number in range(20))
+    folder = make_run(
+        tmp_path / "run", link=f"kafka://{servers}/topic", state="running", heartbeat_s=NOW_S
+    )
+    RunFolder(folder).write_manifest(replace(MANIFEST, ships=True))
+    shutil.copytree(folder / "log", folder / "logs" / FOG)
+    asked: list[tuple[str, int]] = []
+
+    def refuse(address: tuple[str, int], **_: Any) -> Any:
+        asked.append(address)
+        raise ConnectionRefusedError("refused")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    findings = examine(folder, now_s=NOW_S).findings
+    assert asked == []
+    assert not any("nobody answers" in finding.what for finding in findings)
+    with RunFolder(folder).hold():
+        findings = examine(folder, now_s=NOW_S).findings
+    assert asked == [(f"host-{number}", 9092) for number in range(5)]
+    assert any("nobody answers" in finding.what for finding in findings)

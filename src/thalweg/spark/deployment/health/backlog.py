@@ -27,6 +27,7 @@ from thalweg.spark.log.reader import Offset
 from thalweg.spark.pipeline.kinds import CLOCK, DEAD_LETTERS
 
 _ANSWER_S = 2.0
+_MOST_SERVERS = 5
 _MANY_ROWS = 1_000_000
 
 
@@ -56,8 +57,14 @@ class Backlog:
     faults: tuple[str, ...] = ()
 
 
-def read_backlog(places: RunPlaces, stakes: Sequence[Stake], link: object) -> Backlog:
-    """Count what waits; what cannot be counted is told as a fault."""
+def read_backlog(
+    places: RunPlaces, stakes: Sequence[Stake], link: object, *, held: bool
+) -> Backlog:
+    """Count what waits; what cannot be counted is told as a fault.
+
+    Whether somebody answers at the link is asked for a run that is `held` alone: its process talks
+    to these servers anyway. Of other folders nobody knows who has written the address.
+    """
     faults: list[str] = []
     waiting: dict[str, int] = {}
     read_edges: dict[str, dict[str, int]] = {}
@@ -78,7 +85,7 @@ def read_backlog(places: RunPlaces, stakes: Sequence[Stake], link: object) -> Ba
         dead_letters=sum(_count_letters(root) for root in places.logs.values()),
         links=tuple(_read_link(places, fog) for fog in places.fogs) if places.ships else (),
         link=address,
-        link_fault=_reach(address) if places.ships and address else "",
+        link_fault=_reach(address) if held and places.ships and address else "",
         read_edges=read_edges,
         faults=tuple(faults),
     )
@@ -194,7 +201,7 @@ def _reach(address: str) -> str:
     except InvalidInput as error:
         return str(error)
     fault = "it names no server"
-    for server in servers:
+    for server in servers[:_MOST_SERVERS]:
         host, _, port = server.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S).close()

@@ -126,7 +126,7 @@ def _judge_lag(
     places: RunPlaces, stakes: Sequence[Stake], run: RunFacts, backlogs: list[Backlog]
 ) -> Iterator[Finding]:
     """What waits; the backlog is kept for who else needs to know how far was read."""
-    backlogs.append(read_backlog(places, stakes, run.status.get("link")))
+    backlogs.append(read_backlog(places, stakes, run.status.get("link"), held=run.held))
     yield from judge_backlog(backlogs[0], run.folder, held=run.held)
 
 
