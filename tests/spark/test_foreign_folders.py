@@ -118,7 +118,7 @@ def cut_off_rebuild(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patched:
         patched.setattr(Log, "fence", fail)
-        with pytest.raises((OSError, ThalwegError), match="No space left"):
+        with pytest.raises(ThalwegError, match=r"cannot rebuild .*: No space left .*Hint: see "):
             rebuild(folder)
     assert not (folder / "checkpoints").exists()
 
@@ -316,3 +316,37 @@ def test_the_servers_of_a_link_are_asked_while_the_run_is_alive_and_only_a_few(
         findings = examine(folder, now_s=NOW_S).findings
     assert asked == [(f"host-{number}", 9092) for number in range(5)]
     assert any("nobody answers" in finding.what for finding in findings)
+
+
+# What the system refuses
+
+
+@pytest.mark.parametrize("option", ["--repair", "--rebuild"])
+def test_what_cannot_be_written_is_told_with_its_path(
+    folder: Path,
+    option: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (folder / "checkpoints" / "cloud@0" / "commits" / "4").write_bytes(b"v1")
+
+    def fail(self: SetAsideFolder, path: Path) -> bool:
+        raise OSError(28, "No space left on device", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SetAsideFolder, "take", fail)
+        assert run(["doctor", str(folder), option, "--yes"]) == 2
+    told = capfd.readouterr().err
+    assert re.search(r"error: cannot \w+ the run: .*checkpoints.*: No space left.*Hint: ", told)
+    shutil.rmtree(folder / "checkpoints")
+    (folder / "checkpoints").touch()
+    assert run(["doctor", str(folder), option, "--yes"]) == 2
+    assert "checkpoints: Not a directory. Hint: " in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["doctor", "status", "stop"])
+def test_a_folder_that_cannot_be_looked_into_is_bad_input(
+    verb: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run([verb, "x" * 5000]) == 2
+    assert "File name too long" in capfd.readouterr().err

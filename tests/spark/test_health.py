@@ -973,7 +973,7 @@ def test_a_rebuild_that_was_cut_off_is_refused_until_it_is_ended(
         moved: bool = real(self, path)
         return moved
 
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="no space"):
+    with monkeypatch.context() as patched, pytest.raises(ThalwegError, match="No space left"):
         patched.setattr(aside.SetAsideFolder, "take", take)
         rebuild(folder)
     with pytest.raises(DeploymentFailed, match="was begun and not ended"):

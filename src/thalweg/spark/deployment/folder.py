@@ -131,9 +131,12 @@ class RunFolder:
     @classmethod
     def of_run(cls, path: Path | str) -> Self:
         """The folder of a run; raises `InvalidInput` where there is none in it."""
-        folder = cls(path)
-        if not folder.exists:
-            hint = "the folder that was given to `thalweg run --folder`"
+        folder, hint = cls(path), "the folder that was given to `thalweg run --folder`"
+        try:
+            found = folder.exists
+        except OSError as error:
+            found, hint = False, error.strerror or str(error)
+        if not found:
             rule = "the folder of a run"
             raise InvalidInput([Defect(path="FOLDER", value=str(path), rule=rule, hint=hint)])
         return folder

@@ -50,7 +50,9 @@ def examine(folder: Path | str, *, deep: bool = False, now_s: float | None = Non
         return Health.of(told)
     run, where = facts, places
     findings = [*told, *judge_run(run)]
-    stakes = list_stakes(where, run.journal.sites) if not run.journal.fault else ()
+    stakes: list[Stake] = []
+    if not run.journal.fault:
+        findings += _guarded(found.path, "checkpoints", partial(_find_stakes, where, run, stakes))
     for stake in stakes:
         findings += _guarded(found.path, stake.name, partial(_judge_stake, stake, run))
     backlogs: list[Backlog] = []
@@ -89,6 +91,11 @@ def _begin(
 
     told = _guarded(folder.path, "run", read)
     return (facts[0] if facts else None), places, told
+
+
+def _find_stakes(places: RunPlaces, run: RunFacts, stakes: list[Stake]) -> Iterable[Finding]:
+    stakes += list_stakes(places, run.journal.sites)
+    return ()
 
 
 def _judge_stake(stake: Stake, run: RunFacts) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ still comes of them, over a link or from a process that was thought dead, is dro
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,11 +42,11 @@ def repair(path: Path | str) -> tuple[str, ...]:
 
     Raises:
         InvalidInput: where there is no run, or somebody holds it.
-        ThalwegError: where a process of it is still there, a rebuild was begun, or a link is in
-            the way.
+        ThalwegError: where a process of it is still there, a rebuild was begun, a link is in
+            the way, or something cannot be written.
     """
     folder = RunFolder.of_run(path)
-    with _kept_to_oneself(folder) as places:
+    with _explained("repair", folder), _kept_to_oneself(folder) as places:
         if folder.rebuild_file.exists():
             raise ThalwegError(
                 "a rebuild was begun and not ended. Hint: `--rebuild --yes` ends it."
@@ -75,11 +76,11 @@ def rebuild(path: Path | str) -> tuple[str, ...]:
 
     Raises:
         InvalidInput: where there is no run, or somebody holds it.
-        ThalwegError: where a process of it is still there, a log is away, a link is in the way, or
-            nothing says which epochs there were.
+        ThalwegError: where a process of it is still there, a log is away, a link is in the way,
+            nothing says which epochs there were, or something cannot be written.
     """
     folder = RunFolder.of_run(path)
-    with _kept_to_oneself(folder) as places:
+    with _explained("rebuild", folder), _kept_to_oneself(folder) as places:
         for root in places.logs.values():
             # A disk that is away holds the rows that all is made of.
             require_log(root)
@@ -99,6 +100,20 @@ def rebuild(path: Path | str) -> tuple[str, ...]:
         place = _short(folder, aside)
         told = [f"{item.relative_to(folder.path)}: set aside in {place}" for item in moved]
         return (*told, "the next `thalweg run` works on all rows again, from the first to the last")
+
+
+@contextmanager
+def _explained(action: str, folder: RunFolder) -> Iterator[None]:
+    """Turn what the system says within the block into an error for people."""
+    try:
+        yield
+    except OSError as error:
+        cause = os.strerror(error.errno) if error.errno else str(error)
+        raise ThalwegError(
+            f"cannot {action} the run: {error.filename or folder.path}: {cause}. Hint: see that "
+            "this user may write there, that there is room, and that no file is where a folder has "
+            "to be; then ask again."
+        ) from error
 
 
 @contextmanager
