@@ -892,6 +892,27 @@ def test_safe_repairs_are_done_and_said_and_a_second_call_finds_none(tmp_path: P
     assert len(number) == 36
 
 
+def lose_offsets(folder: Path) -> None:
+    empty(folder / "checkpoints" / "cloud@0" / "offsets" / "4")
+
+
+def break_journal(folder: Path) -> None:
+    (folder / "journal.jsonl").write_text("nothing\n")
+
+
+@pytest.mark.parametrize("hurt", [lose_offsets, break_journal])
+def test_a_repair_that_leaves_a_problem_does_not_say_that_the_run_goes_on(
+    tmp_path: Path, hurt: Callable[[Path], None]
+) -> None:
+    folder = make_run(tmp_path / "run", state="failed", error="torn")
+    tear(folder / "checkpoints" / f"{FOG}@0" / "commits" / "4")
+    (folder / "history.json").write_text("{")
+    hurt(folder)
+    assert repair(folder)
+    told = RunFolder(folder).read_status()
+    assert (told["state"], told["error"]) == ("failed", "torn")
+
+
 def test_a_held_folder_is_neither_repaired_nor_rebuilt(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run")
     with RunFolder(folder).hold():

@@ -60,11 +60,13 @@ def repair(path: Path | str) -> tuple[str, ...]:
         ):
             if fault and aside.take(folder.path / name):
                 told.append(f"{name} cannot be read: set aside in {_short(folder, aside)}")
-        if not facts.journal.fault:
-            stakes = list_stakes(places, facts.journal.sites)
-            damages = [damage for stake in stakes for damage in examine_stake(stake)]
-            told += mend(folder.path, damages, aside)
-        if told:
+        if facts.journal.fault:
+            return tuple(told)
+        stakes = list_stakes(places, facts.journal.sites)
+        damages = [damage for stake in stakes for damage in examine_stake(stake)]
+        told += mend(folder.path, damages, aside)
+        # Where something is left that a start refuses, what ended the run has not been seen to.
+        if told and not any(damage.is_fatal for damage in damages):
             _calm(folder, "repaired by thalweg doctor")
         return tuple(told)
 
