@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -445,6 +447,32 @@ def test_dead_silent_failed_and_left_over_sites_are_told() -> None:
         f for f in judge_run(replace(facts, held=False, left_over={"fog-0": 99})) if "99" in f.what
     ]
     assert "kill -9 99" in left.remedy
+
+
+@pytest.mark.parametrize(("home", "is_told"), [("run", True), ("another", False)])
+def test_a_process_of_another_run_is_none_of_this_one(
+    tmp_path: Path, home: str, is_told: bool
+) -> None:
+    """After a reboot its number may be that of a site which was of this run."""
+    site = tmp_path / home / "sites" / FOG
+    site.mkdir(parents=True)
+    code = "print('there', flush=True); import sys; sys.stdin.read()"
+    words = [sys.executable, "-c", code, "thalweg.spark.site.process"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen(words, cwd=site, text=True, **pipes)  # type: ignore[call-overload]
+    try:
+        assert process.stdout.readline() == "there\n"
+        sites = {FOG: {"alive": True, "pid": process.pid, "queries": []}}
+        folder = make_run(tmp_path / "run", sites=sites)
+        told = [f.remedy for f in examine(folder, now_s=NOW_S).findings if f.where == "site fog-0"]
+        assert [f"kill -9 {process.pid}" in text for text in told] == ([True] if is_told else [])
+        if is_told:
+            with pytest.raises(ThalwegError, match=f"process {process.pid} of {FOG}"):
+                repair(folder)
+        else:
+            assert repair(folder) == ()
+    finally:
+        process.communicate("")
 
 
 @pytest.mark.parametrize(

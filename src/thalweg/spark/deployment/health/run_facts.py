@@ -73,7 +73,7 @@ def read_run(folder: RunFolder, fogs: tuple[str, ...], now_s: float) -> RunFacts
         status_fault=status_fault,
         history_fault=history_fault,
         journal=read_journal(folder.path / "journal.jsonl", fogs),
-        left_over=dict(_processes(found)),
+        left_over=dict(_processes(folder.path, found)),
         requests=tuple(list_requests(folder)),
         rebuilding=folder.rebuild_file.exists(),
     )
@@ -238,21 +238,23 @@ def describe_next_step(site: SiteState) -> str:
     return f"start epoch {site.epoch + 1} with {cut}" if site.phase == "fenced" else ""
 
 
-def _processes(status: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The sites that a status names whose process is there, and is one of a site."""
+def _processes(folder: Path, status: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The sites that a status names whose process is there, and is one of a site of this folder."""
     for name, site in _mapping(status.get("sites")).items():
         pid = _mapping(site).get("pid")
-        if is_name(name) and isinstance(pid, int) and pid > 0 and _is_site(pid):
+        if is_name(name) and isinstance(pid, int) and pid > 0 and _is_site_of(folder, pid):
             yield name, pid
 
 
-def _is_site(pid: int) -> bool:
+def _is_site_of(folder: Path, pid: int) -> bool:
     try:
         words = (_PROC / str(pid) / "cmdline").read_bytes()
+        home = (_PROC / str(pid) / "cwd").readlink()
+        sites = (folder / "sites").resolve()
     except OSError:
         return False
-    # Numbers of processes are used again.
-    return b"thalweg.spark.site" in words
+    # Numbers of processes are used again, after a reboot by sites of another run, too.
+    return b"thalweg.spark.site" in words and home.is_relative_to(sites)
 
 
 def _attempt(read: Any) -> tuple[Any, str]:
