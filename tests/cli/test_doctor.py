@@ -112,6 +112,20 @@ def test_status_has_a_line_for_the_worst_that_is_known_at_once(thalweg: Any, sto
     assert data["worst"]["where"] == "journal.jsonl"
 
 
+def test_status_says_what_helps_where_it_cannot_be_read(thalweg: Any, stopped: Path) -> None:
+    (stopped / "status.json").write_text('{"state": ')
+    told = thalweg("status", "run")
+    assert told.code == 2
+    assert f"Hint: `thalweg doctor {stopped} --repair` sets it aside" in told.err
+    assert "--repair" in thalweg("status", "run", "--format", "json").out
+    # What is worse is told before.
+    (stopped / "journal.jsonl").write_text("nothing\n")
+    assert "Hint: journal.jsonl: " in thalweg("status", "run").err
+    with RunFolder(stopped).hold():
+        assert "ask again" in thalweg("doctor", "run").out
+    assert thalweg("doctor", "run", "--repair").out.startswith("status.json cannot be read")
+
+
 def test_a_killed_run_is_told_once(thalweg: Any, tmp_path: Path) -> None:
     make_run(tmp_path / "run", state="running", heartbeat_s=time.time() - 60.0, cuts={FOG: []})
     told = thalweg("status", "run").out

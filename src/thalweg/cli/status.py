@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, tell
+
+if TYPE_CHECKING:
+    from thalweg.spark.deployment.folder import RunFolder
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the run.")]
 
@@ -24,7 +27,7 @@ def status(
     from thalweg.spark.deployment.health import glance
 
     found, now_s = RunFolder.of_run(folder), time.time()
-    told, is_alive = found.read_status(), found.is_held()
+    told, is_alive = _read_status(found, now_s), found.is_held()
     silent_s = max(0.0, now_s - float(told.get("heartbeat_s", now_s)))
     worst = glance(found, now_s)
     if format is Format.JSON:
@@ -41,6 +44,23 @@ def status(
         # That a run has ended, and why, is told above.
         what = "" if worst.where == "run" and not is_alive else f"{worst.where}: {worst.what}; "
         tell(f"{worst.level}: {what}`thalweg doctor {folder}` says more")
+
+
+def _read_status(folder: RunFolder, now_s: float) -> dict[str, Any]:
+    """How the run said that it was doing; what helps is told where that cannot be read."""
+    from dataclasses import replace
+
+    from thalweg.errors import InvalidInput
+    from thalweg.spark.deployment.health import glance
+
+    try:
+        return folder.read_status()
+    except InvalidInput as error:
+        worst, hint = glance(folder, now_s), f"`thalweg doctor {folder.path}` says more"
+        if worst is not None:
+            is_same = worst.where == "status.json"
+            hint = worst.remedy if is_same else f"{worst.where}: {worst.what}; {hint}"
+        raise InvalidInput(replace(defect, hint=hint) for defect in error.defects) from None
 
 
 def describe_run(told: dict[str, Any], silent_s: float, *, is_alive: bool) -> str:

@@ -107,6 +107,8 @@ def judge_run(facts: RunFacts) -> Iterator[Finding]:
     yield _judge_state(facts)
     if facts.status_fault:
         remedy = f"`thalweg doctor {facts.folder} --repair` sets it aside"
+        if facts.held:
+            remedy = "ask again: the run writes it anew at every look"
         yield Finding(level=WARNING, where="status.json", what=facts.status_fault, remedy=remedy)
     if facts.history_fault:
         remedy = f"`thalweg doctor {facts.folder} --repair` sets it aside; rollbacks are forgotten"
@@ -145,7 +147,11 @@ def _judge_state(facts: RunFacts) -> Finding:
             remedy = f"`thalweg stop {facts.folder}`{ends}; {again}"
             return Finding(level=PROBLEM, where="run", what=what, remedy=remedy)
         ago = "" if silent_s is None else f", last look {silent_s:.0f} s ago"
-        return Finding(level=GOOD, where="run", what=f"alive: {state or 'starting'}{ago}")
+        doing = "what it does cannot be told" if facts.status_fault else state or "starting"
+        return Finding(level=GOOD, where="run", what=f"alive: {doing}{ago}")
+    if facts.status_fault:
+        what = "nobody runs it; how it ended cannot be told"
+        return Finding(level=NOTE, where="run", what=what, remedy=again)
     ago = "" if silent_s is None else f" {silent_s:.0f} s ago"
     if state == "failed":
         error = str(facts.status.get("error"))[:_MOST_SHOWN]
