@@ -457,10 +457,15 @@ def test_a_process_of_another_run_is_none_of_this_one(
     site = tmp_path / home / "sites" / FOG
     site.mkdir(parents=True)
     code = "print('there', flush=True); import sys; sys.stdin.read()"
-    words = [sys.executable, "-c", code, "thalweg.spark.site.process"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen(words, cwd=site, text=True, **pipes)  # type: ignore[call-overload]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "thalweg.spark.site.process"],
+        cwd=site,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
+        assert process.stdout is not None
         assert process.stdout.readline() == "there\n"
         sites = {FOG: {"alive": True, "pid": process.pid, "queries": []}}
         folder = make_run(tmp_path / "run", sites=sites)
@@ -529,6 +534,26 @@ def test_a_journal_with_garbage_says_where_it_is(tmp_path: Path, line: str) -> N
         file.write(line.encode(errors="surrogateescape") + b"\n")
     with pytest.raises(JournalBroken, match=r"journal\.jsonl:2: .*thalweg doctor"):
         Journal(folder / "journal.jsonl").state((FOG,))
+
+
+def test_a_folder_of_another_version_is_not_called_damaged(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run")
+    with (folder / "journal.jsonl").open("a") as journal:
+        journal.write('{"step": "Merge", "site": "fog-0", "epoch": 0, "reached": {}}\n')
+    (problem,) = problems(folder)
+    assert "not a step that this Thalweg knows ('Merge')" in problem.what
+    assert "use that one: nothing is damaged" in problem.remedy
+    assert "--rebuild" not in problem.remedy
+    manifest = folder / "run.json"
+    manifest.write_text(manifest.read_text().replace('"thalweg_run": 1', '"thalweg_run": 2'))
+    (problem,) = problems(folder)
+    assert "thalweg_run: got 2, need 1, the format this Thalweg knows" in problem.what
+    assert problem.remedy == "use the Thalweg that wrote it, or begin in a new folder"
+    # Garbage is garbage.
+    for spoilt in ("[]", '{"thalweg_run": "new"}', '{"thalweg_run": 1}'):
+        manifest.write_text(spoilt)
+        (problem,) = problems(folder)
+        assert problem.remedy.startswith("restore it from a copy")
 
 
 def test_requests_wait_for_the_next_start_or_too_long(tmp_path: Path) -> None:

@@ -97,6 +97,10 @@ class HistoryEntry:
     """The name of the plan's file in `plans/`."""
 
 
+class OtherFormat(InvalidInput):
+    """A folder is of a format that another version of Thalweg writes; nothing of it is damaged."""
+
+
 class RunFolder:
     """The folder of a run, for the one who runs it and for those who look in."""
 
@@ -227,10 +231,16 @@ class RunFolder:
         return application, network
 
     def read_manifest(self) -> RunManifest:
-        """What runs here; raises `InvalidInput` where that cannot be read."""
+        """What runs here; raises `InvalidInput` where that cannot be read.
+
+        `OtherFormat` is one where another version of Thalweg has written it.
+        """
         data = self._read("run.json")
+        version = data.pop("thalweg_run", None)
+        if isinstance(version, int) and version != _VERSION:
+            raise OtherFormat([self._other_format(version)])
         try:
-            if data.pop("thalweg_run") != _VERSION:
+            if version != _VERSION:
                 raise ValueError
             return RunManifest(**{**data, "fogs": tuple(data["fogs"])})
         except (KeyError, TypeError, ValueError):
@@ -319,6 +329,15 @@ class RunFolder:
         if not isinstance(data, dict):
             raise InvalidInput([self._unreadable(name, type(data).__name__)])
         return data
+
+    def _other_format(self, version: int) -> Defect:
+        return Defect(
+            file=str(self.path / "run.json"),
+            path="thalweg_run",
+            value=version,
+            rule=f"{_VERSION}, the format this Thalweg knows",
+            hint="use the Thalweg that wrote it",
+        )
 
     def _unreadable(self, name: str, value: str) -> Defect:
         rule = "a file as a run writes it"

@@ -44,6 +44,10 @@ class JournalBroken(ThalwegError):
     """A journal cannot be read, or a line in the middle of it."""
 
 
+class UnknownStep(JournalBroken):
+    """A line of a journal is whole, but of no step that this version of Thalweg writes."""
+
+
 def to_line(step: Step, reached: Mapping[str, Any]) -> str:
     """A step that was carried out, and what it reached, as one line of a journal."""
     record = {"step": type(step).__name__, **asdict(step), "reached": reached}
@@ -58,6 +62,15 @@ def from_line(line: str) -> tuple[Step, dict[str, Any]]:
     for name in {"cut", "carried"} & set(record):
         record[name] = tuple(record[name])
     return kind(**record), reached
+
+
+def _names_step(line: str) -> bool:
+    """Whether a line is whole, and of a step, be it one that is not known."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and isinstance(record.get("step"), str)
 
 
 class Journal:
@@ -119,7 +132,7 @@ class Journal:
                 if not isinstance(step.epoch, int) or not isinstance(step.site, str):
                     raise ValueError("it names no epoch of a site")
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                raise self._broken(number, error) from error
+                raise self._broken(number, line, error) from error
             yield step, reached
 
     def state(
@@ -133,7 +146,7 @@ class Journal:
                 try:
                     state = learn(state, step, **reached)
                 except (TypeError, ValueError, AttributeError) as error:
-                    raise self._broken(number, error) from error
+                    raise self._unknown(number, error) from error
         return state
 
     def content(self) -> bytes:
@@ -158,7 +171,16 @@ class Journal:
         whole, _, _ = text.rpartition("\n")
         yield from enumerate(whole.split("\n") if whole else (), start=1)
 
-    def _broken(self, number: int, error: Exception) -> JournalBroken:
+    def _unknown(self, number: int, error: Exception) -> UnknownStep:
+        return UnknownStep(
+            f"{self.path}:{number}: not a step that this Thalweg knows ({error}). Hint: if another "
+            "version wrote it, use that one; else restore the file from a copy: "
+            f"`thalweg doctor {self.path.parent}` says what can be done."
+        )
+
+    def _broken(self, number: int, line: str, error: Exception) -> JournalBroken:
+        if _names_step(line):
+            return self._unknown(number, error)
         return JournalBroken(
             f"{self.path}:{number}: not a step of a deployment ({error}). Hint: restore the file "
             f"from a copy; without one, `thalweg doctor {self.path.parent}` says what can be done."

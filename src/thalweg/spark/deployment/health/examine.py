@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from thalweg.errors import InvalidInput
-from thalweg.spark.deployment.folder import RunFolder
+from thalweg.spark.deployment.folder import OtherFormat, RunFolder
 from thalweg.spark.deployment.hand_over import SiteState
 from thalweg.spark.deployment.health.backlog import Backlog, judge_backlog, read_backlog
 from thalweg.spark.deployment.health.damage import Damage
@@ -81,6 +81,8 @@ def _begin(
         places = RunPlaces.of(folder.path, folder.read_manifest())
     except InvalidInput as error:
         remedy = "restore it from a copy, or begin in a new folder"
+        if isinstance(error, OtherFormat):
+            remedy = "use the Thalweg that wrote it, or begin in a new folder"
         what = f"{error}"[:_MOST_SHOWN]
         return None, None, [Finding(level=PROBLEM, where="run.json", what=what, remedy=remedy)]
     facts: list[RunFacts] = []

@@ -17,7 +17,7 @@ from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.hand_over import DeploymentState, SiteState
 from thalweg.spark.deployment.health.finding import GOOD, NOTE, PROBLEM, WARNING, Finding
 from thalweg.spark.deployment.health.stakes import has_fog_checkpoints
-from thalweg.spark.deployment.journal import Journal, JournalBroken
+from thalweg.spark.deployment.journal import Journal, JournalBroken, UnknownStep
 from thalweg.spark.deployment.status import describe_cuts
 
 _LEAST_SILENCE_S = 60.0
@@ -37,6 +37,8 @@ class JournalFacts:
     sites: Mapping[str, SiteState] = field(default_factory=dict)
     fault: str = ""
     torn: bool = False
+    of_other_version: bool = False
+    """Whether it cannot be read because of a step that another version may have written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,8 @@ def read_journal(file: Path, fogs: tuple[str, ...]) -> JournalFacts:
     try:
         return JournalFacts(sites=Journal(file).state(fogs).sites, torn=torn)
     except JournalBroken as error:
-        return JournalFacts(fault=_cause_of(error), torn=torn)
+        other = isinstance(error, UnknownStep)
+        return JournalFacts(fault=_cause_of(error), torn=torn, of_other_version=other)
 
 
 def _cause_of(error: JournalBroken) -> str:
@@ -217,6 +220,11 @@ def _judge_journal(facts: RunFacts) -> Iterator[Finding]:
             "restore it from a copy of the same moment; without one, "
             f"`thalweg doctor {facts.folder} --rebuild --yes` works on all rows again"
         )
+        if journal.of_other_version:
+            remedy = (
+                "if another version of Thalweg wrote it, use that one: nothing is damaged; "
+                "else restore it from a copy of the same moment"
+            )
         yield Finding(level=PROBLEM, where="journal.jsonl", what=journal.fault, remedy=remedy)
         return
     if journal.torn and not facts.held:
