@@ -223,7 +223,7 @@ RUN_FILES = [
     *("run.json", "run.lock", "status.json", "history.json", "report.json", "decisions.jsonl"),
     *("application.json", "network.json", "timeline.jsonl", "plans/0001.json", "log/.log"),
     # These are there at times.
-    *("journal.jsonl", "rebuild.json", "control/page"),
+    *("journal.jsonl", "rebuild.json", "control/page", f"control/1-{'0' * 32}.request.json"),
 ]
 
 
@@ -244,7 +244,7 @@ def test_a_pipe_in_a_run_folder_makes_nobody_wait(stored: Path, tmp_path: Path, 
         with suppress(ThalwegError):
             (subject,) = open_subjects([folder])
             subject.history()
-        for verb in ("status", "rollback"):
+        for verb in ("status", "rollback", "explain"):
             assert run([verb, str(folder)]) in (0, 2)
         for options in ([], ["--deep"], ["--repair"], ["--rebuild", "--yes"]):
             assert run(["doctor", str(folder), *options]) in (0, 1, 2)

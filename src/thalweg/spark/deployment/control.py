@@ -17,6 +17,8 @@ from typing import Any
 from uuid import uuid4
 
 from thalweg.errors import Defects, ThalwegError, nearest
+from thalweg.files.own_file import read_own_bytes
+from thalweg.files.plain_json import parse_plain_json
 from thalweg.model.names import is_name
 from thalweg.spark.deployment.folder import RunFolder, as_cuts
 
@@ -78,11 +80,19 @@ def take(folder: RunFolder) -> list[Request]:
 def take_one(folder: RunFolder) -> Request | None:
     """The oldest request that was left, given once; None where there is none."""
     for file in sorted(_requests_in(folder.control), key=_age):
-        with suppress(FileNotFoundError):
+        try:
             request = _read(file)
+        except OSError:
+            # It is gone, or can be read another time.
+            continue
+        if request is None:
+            # What is no request, a folder for instance, must not end the run.
+            with suppress(OSError):
+                file.unlink()
+            continue
+        with suppress(FileNotFoundError):
             file.unlink()
-            if request is not None:
-                return request
+            return request
     return None
 
 
@@ -90,7 +100,7 @@ def list_requests(folder: RunFolder) -> list[tuple[str, float]]:
     """What was asked and not taken yet, oldest first: its kind, and when [Unix time]."""
     found = []
     for file in sorted(_requests_in(folder.control), key=_age):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             request = _read(file)
             if request is not None:
                 found.append((request.kind, _age(file)[0] / 1e9))
@@ -140,13 +150,16 @@ def _age(file: Path) -> tuple[int, str]:
 
 
 def _read(file: Path) -> Request | None:
-    """The request in a file; None where it is none, since nobody is there to be told."""
+    """The request in a file; None where it is none, since nobody is there to be told.
+
+    Raises:
+        OSError: where it cannot be read, or is gone.
+    """
     _, number = _age(file)
     try:
-        with file.open("rb") as opened:
-            data = json.loads(opened.read(_MOST_BYTES))
+        data: Any = parse_plain_json(read_own_bytes(file.parent, file, _MOST_BYTES))
         return Request(kind=data["kind"], cuts=as_cuts(data["cuts"]), number=number)
-    except FileNotFoundError:
+    except OSError:
         raise
     except Exception:
         return None

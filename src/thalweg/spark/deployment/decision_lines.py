@@ -12,9 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from thalweg.errors import Defect, InvalidInput
+from thalweg.files.own_file import read_own_bytes
 from thalweg.spark.deployment.lines import append_line, older_file, turn_over
 
 _MOST_BYTES = 8 * 2**20
+# A file may end with a line that is longer than what was left.
+_MOST_READ_BYTES = 2 * _MOST_BYTES
 
 
 def write_decision(
@@ -27,15 +31,30 @@ def write_decision(
 
 
 def read_decisions(file: Path) -> list[dict[str, Any]]:
-    """The decisions that are kept, oldest first; lines that a crash has cut off are left out."""
+    """The decisions that are kept, oldest first; lines that a crash has cut off are left out.
+
+    Raises:
+        InvalidInput: where a file of them is none of a run.
+    """
     found: list[dict[str, Any]] = []
     for each in (older_file(file), file):
         # What is repeated at the head of a file is in the older one, if that is there.
         is_known = bool(found)
         with suppress(FileNotFoundError):
-            decisions = _decisions_in(each.read_bytes())
+            decisions = _decisions_in(_read(each))
             found += [d for d in decisions if not (d.pop("again", False) and is_known)]
     return found
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return read_own_bytes(file.parent, file, _MOST_READ_BYTES)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        rule = "a file as a run writes it"
+        defect = Defect(file=str(file), path="", value=str(error), rule=rule)
+        raise InvalidInput([defect]) from None
 
 
 def _decisions_in(content: bytes) -> Iterator[dict[str, Any]]:

@@ -83,6 +83,8 @@ def read_run(folder: RunFolder, fogs: tuple[str, ...], now_s: float) -> RunFacts
 
 def read_journal(file: Path, fogs: tuple[str, ...]) -> JournalFacts:
     """What is true after all of a journal's steps, or why that cannot be known."""
+    if file.exists() and not file.is_file():
+        return JournalFacts(fault="it cannot be read: a folder, pipe or device")
     try:
         content = Journal(file).content()
     except JournalBroken as error:
