@@ -1,7 +1,8 @@
-"""Files in the place of requests and decisions that are none: nobody waits for them."""
+"""The folder of requests when it is full, another's, or holds what is no request."""
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable
@@ -11,8 +12,42 @@ from typing import Any
 import pytest
 
 from thalweg.errors import InvalidInput
-from thalweg.spark.deployment.control import MOVE, Request, leave, list_requests, take_one
+from thalweg.spark.deployment.control import MOVE, STOP, Request, leave, list_requests, take_one
 from thalweg.spark.deployment.folder import RunFolder
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EACCES, "the user who started the run"),
+        (errno.EIO, "its disk"),
+    ],
+)
+def test_a_request_that_cannot_be_left_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, hint: str
+) -> None:
+    folder = RunFolder(tmp_path)
+
+    def fail(file: Path, *_: Any, **__: Any) -> None:
+        file.touch()
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    with pytest.raises(InvalidInput) as told:
+        leave(folder, Request(kind=STOP))
+    (defect,) = told.value.defects
+    assert (defect.file, defect.value) == (str(folder.control), os.strerror(number))
+    assert hint in defect.hint
+    assert list(folder.control.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.control.write_text("")
+    with pytest.raises(InvalidInput, match="move away what is there"):
+        leave(folder, Request(kind=STOP))
+    assert take_one(folder) is None
 
 
 def within_seconds(act: Callable[[], Any]) -> Any:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thalweg.cli.output import progress, say
 from thalweg.cli.status import FolderArgument
+
+if TYPE_CHECKING:
+    from thalweg.spark.deployment.folder import RunFolder
 
 _POLL_S = 0.1
 
@@ -18,7 +23,7 @@ def stop(
     within: Annotated[str, typer.Option(help="How long to wait until it has ended.")] = "2 min",
 ) -> None:
     """End a run after the batches under way, and wait until it has ended. It can be resumed."""
-    from thalweg.errors import ThalwegError
+    from thalweg.errors import InvalidInput, ThalwegError
     from thalweg.spark.deployment.control import STOP, Request, leave
     from thalweg.spark.deployment.folder import RunFolder
     from thalweg.units import DURATION, parse_quantity
@@ -28,7 +33,11 @@ def stop(
     if not found.is_held():
         say(f"nothing runs in {folder}")
         return
-    leave(found, Request(kind=STOP))
+    try:
+        leave(found, Request(kind=STOP))
+    except InvalidInput as error:
+        other = _other_way(found)
+        raise InvalidInput(replace(d, hint=f"{d.hint}; {other}") for d in error.defects) from None
     deadline = time.monotonic() + patience_s
     with progress("stopping"):
         while found.is_held():
@@ -40,3 +49,14 @@ def stop(
                 )
             time.sleep(_POLL_S)
     say(f"stopped; the same `thalweg run` goes on from {folder}")
+
+
+def _other_way(folder: RunFolder) -> str:
+    """How to ask a run that no request can be left for."""
+    from thalweg.errors import InvalidInput
+
+    pid = None
+    with suppress(InvalidInput):
+        pid = folder.read_status().get("pid")
+    how = "SIGTERM to its process" if pid is None else f"`kill {pid}`, which is SIGTERM,"
+    return f"{how} asks the same of a `thalweg run`"

@@ -6,6 +6,7 @@ has taken it: one that is left for a run that is not there is taken when it is s
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import time
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from thalweg.errors import Defects, ThalwegError, nearest
+from thalweg.errors import Defect, Defects, InvalidInput, ThalwegError, nearest
 from thalweg.files.own_file import read_own_bytes
 from thalweg.files.plain_json import parse_plain_json
 from thalweg.model.names import is_name
@@ -51,15 +52,37 @@ class Request:
         defects.raise_if_any()
 
 
-def leave(folder: RunFolder, request: Request) -> None:
-    """Leave a request for the run of this folder."""
-    # Whoever can write here can command the run: that is its owner, and nobody else.
-    folder.control.mkdir(mode=0o700, exist_ok=True)
+def leave(folder: RunFolder, request: Request) -> Request:
+    """Leave a request for the run of this folder, and give it.
+
+    Raises:
+        InvalidInput: where nothing can be left there.
+    """
     data = {"kind": request.kind, "cuts": {s: list(cut) for s, cut in request.cuts.items()}}
     name = f"{time.time_ns()}-{request.number}.request.json"
     draft = folder.control / f".{name}"
-    draft.write_text(json.dumps(data), encoding="utf-8")
-    draft.replace(folder.control / name)
+    try:
+        # Whoever can write here can command the run: that is its owner, and nobody else.
+        folder.control.mkdir(mode=0o700, exist_ok=True)
+        draft.write_text(json.dumps(data), encoding="utf-8")
+        draft.replace(folder.control / name)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise InvalidInput([_cannot_leave(folder.control, error)]) from None
+    return request
+
+
+def _cannot_leave(folder: Path, error: OSError) -> Defect:
+    hints = {
+        "free some space": (errno.ENOSPC, errno.EDQUOT),
+        "only the user who started the run can ask it": (errno.EACCES, errno.EPERM, errno.EROFS),
+        "move away what is there instead of a folder": (errno.EEXIST, errno.ENOTDIR),
+    }
+    known = [hint for hint, numbers in hints.items() if error.errno in numbers]
+    hint = known[0] if known else "see that its disk is there"
+    value, rule = error.strerror or str(error), "a folder in which a request can be left"
+    return Defect(file=str(folder), path="", value=value, rule=rule, hint=hint)
 
 
 def withdraw(folder: RunFolder, request: Request) -> bool:

@@ -340,8 +340,12 @@ class RunFolder:
         )
 
     def _unreadable(self, name: str, value: str) -> Defect:
-        rule = "a file as a run writes it"
-        return Defect(file=str(self.path / name), path="", value=value, rule=rule)
+        rule, hint = "a file as a run writes it", ""
+        if name in ("history.json", "status.json"):
+            hint = f"once it is stopped, `thalweg doctor {self.path} --repair` sets it aside"
+        if name == "history.json":
+            hint += "; there is nothing to go back to then"
+        return Defect(file=str(self.path / name), path="", value=value, rule=rule, hint=hint)
 
 
 def _require_makeable(folder: Path) -> None:

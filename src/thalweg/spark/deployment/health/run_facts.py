@@ -277,7 +277,9 @@ def _attempt(read: Any) -> tuple[Any, str]:
     try:
         return read(), ""
     except ThalwegError as error:
-        return None, str(error)[:_MOST_SHOWN]
+        # A finding has a remedy of its own.
+        fault, _, _ = str(error).partition(". Hint: ")
+        return None, fault[:_MOST_SHOWN]
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
