@@ -27,7 +27,7 @@ from thalweg.scenarios.rides import generate_rides
 pytest.importorskip("pyspark")
 
 from thalweg.spark import deployment
-from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
+from thalweg.spark.deployment.folder import HistoryEntry, RunFolder, RunManifest
 from thalweg.spark.log import Log
 
 RUN = ("run", "taxi-fares", "net.yaml")
@@ -247,6 +247,77 @@ def test_a_rollback_of_a_stopped_run_waits_for_its_next_start(thalweg: Any, city
     assert (left.code, "next start" in left.err) == (0, True)
     shown = thalweg(*RUN, "--for", "100 ms", "--keep", "--format", "json")
     assert json.loads(shown.out)["cuts"] == {"fog-0": [], "fog-1": []}
+
+
+def run_with_two_cuts(folder: RunFolder) -> None:
+    """What a run leaves behind whose cuts were changed once."""
+    folder.path.mkdir()
+    fogs = ("fog-0", "fog-1")
+    folder.write_manifest(
+        RunManifest(pipeline="taxi-fares", graph="1", network="city", fogs=fogs, cloud="cloud")
+    )
+    folder.write_history(
+        [
+            HistoryEntry(cuts=dict.fromkeys(fogs, cut), reason="why", at_s=at_s)
+            for at_s, cut in ((1.0, ()), (2.0, ("parse",)))
+        ]
+    )
+    folder.write_status({"state": "running", "pid": 4711})
+
+
+def test_a_rollback_of_a_stopped_run_is_not_asked_for_twice(thalweg: Any, tmp_path: Path) -> None:
+    run_with_two_cuts(RunFolder("run"))
+    assert thalweg("rollback", "run").code == 0
+    again = thalweg("rollback", "run")
+    assert again.code == 2
+    (file,) = (tmp_path / "run" / "control").iterdir()
+    assert "the next start begins with it" in again.err
+    assert file.name in again.err.replace("\n", "")
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_rollback_that_is_not_answered_is_taken_back_unless_it_is_begun(
+    thalweg: Any, monkeypatch: pytest.MonkeyPatch, is_begun: bool
+) -> None:
+    from thalweg.spark.deployment import control
+
+    folder = RunFolder("run")
+    run_with_two_cuts(folder)
+
+    def hear_nothing(*_: Any, **__: Any) -> None:
+        if is_begun:
+            control.take_one(folder)
+
+    monkeypatch.setattr(control, "await_answer", hear_nothing)
+    with folder.hold():
+        shown = thalweg("rollback", "run")
+    assert shown.code == 2
+    said = "may still do what was asked" if is_begun else "the request was taken back"
+    assert said in " ".join(shown.err.split())
+    assert len(list(folder.control.iterdir())) == is_begun
+
+
+def test_a_run_that_cannot_be_asked_says_so(thalweg: Any, tmp_path: Path) -> None:
+    folder = RunFolder("run")
+    run_with_two_cuts(folder)
+    folder.control.write_text("")
+    with folder.hold():
+        for words in (("stop", "run"), ("rollback", "run")):
+            shown = thalweg(*words)
+            assert shown.code == 2, shown.err
+            assert "need a folder in which a request can be left" in shown.err
+            assert ("`kill 4711`" in shown.err) == (words[0] == "stop")
+            assert ("SIGTERM" in shown.err) == (words[0] == "stop")
+
+
+def test_a_rollback_with_a_torn_history_names_the_remedy(thalweg: Any, tmp_path: Path) -> None:
+    run_with_two_cuts(RunFolder("run"))
+    (tmp_path / "run" / "history.json").write_text('{"entries": [')
+    shown = thalweg("rollback", "run")
+    assert shown.code == 2
+    assert "history.json" in shown.err
+    assert f"`thalweg doctor {tmp_path / 'run'} --repair` sets it aside" in shown.err
+    assert not (tmp_path / "run" / "control").exists()
 
 
 def test_the_status_of_a_killed_run_says_so_and_what_to_do(thalweg: Any, city: Path) -> None:

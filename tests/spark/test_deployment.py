@@ -38,7 +38,7 @@ from thalweg.spark.deployment.control import (
     answer,
     await_answer,
     leave,
-    take,
+    take_one,
 )
 from thalweg.spark.deployment.decision_lines import write_decision
 from thalweg.spark.deployment.decisions import Adapter, AdapterState, Verdict
@@ -253,16 +253,17 @@ def test_decisions_take_turns_between_two_files_and_the_last_changes_stay(tmp_pa
     assert RunFolder(tmp_path).read_decisions()[:2] == [first, moved]
 
 
-def test_requests_are_given_once_in_their_order_and_answered(tmp_path: Path) -> None:
+def test_requests_are_given_in_their_order_and_answered(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert take(folder) == []
+    assert take_one(folder) is None
     asked = [Request(kind=ROLLBACK), Request(kind=MOVE, cuts={"fog-0": SMALL}), Request(kind=STOP)]
     for request in asked:
         leave(folder, request)
     assert folder.control.stat().st_mode & 0o077 == 0
-    assert take(folder) == asked
-    assert take(folder) == []
+    # A rollback is given until it is answered: one that is cut off must not be forgotten.
+    assert [take_one(folder), take_one(folder)] == [asked[0], asked[0]]
     answer(folder, asked[0], "done so", done=True)
+    assert [take_one(folder) for _ in range(3)] == [*asked[1:], None]
     assert await_answer(folder, asked[0], 0.0, goes_on=lambda: False) == (True, "done so")
     assert await_answer(folder, asked[0], 60.0, goes_on=lambda: False) is None
     assert await_answer(folder, asked[0], 0.01, goes_on=lambda: True) is None
@@ -287,7 +288,7 @@ def test_what_is_no_request_is_put_aside(tmp_path: Path, text: str) -> None:
     (folder.control / f"1-{'0' * 32}.request.json").write_text(text)
     (folder.control / "../x.request.json").write_text('{"kind": "stop", "cuts": {}}')
     (folder.control / "x.request.json").write_text('{"kind": "stop", "cuts": {}}')
-    assert take(folder) == []
+    assert take_one(folder) is None
     assert not (folder.control / f"1-{'0' * 32}.request.json").exists()
 
 

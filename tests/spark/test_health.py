@@ -29,7 +29,7 @@ from spark.damaged_runs import (
     write_summed,
 )
 from thalweg.errors import InvalidInput, ThalwegError
-from thalweg.spark.deployment.control import ROLLBACK, Request, leave
+from thalweg.spark.deployment.control import ROLLBACK, Request, leave, take_one
 from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
 from thalweg.spark.deployment.hand_over import Drain, Fence, Prepare, SiteState, StartEpoch
 from thalweg.spark.deployment.health import (
@@ -561,6 +561,8 @@ def test_requests_wait_for_the_next_start_or_too_long(tmp_path: Path) -> None:
     leave(RunFolder(folder), Request(kind=ROLLBACK))
     told = [f.what for f in examine(folder, now_s=NOW_S).findings if f.where == "control"]
     assert told == ["a request to rollback waits for the next start"]
+    assert take_one(RunFolder(folder)) is not None, "by a run that was killed then"
+    assert told == [f.what for f in examine(folder, now_s=NOW_S).findings if f.where == "control"]
     facts = run_facts(held=True, requests=((ROLLBACK, NOW_S - 200.0),))
     assert [f.level for f in judge_run(facts) if f.where == "control"] == ["warning"]
 

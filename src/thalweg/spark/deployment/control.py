@@ -2,12 +2,17 @@
 
 A request is a file with a random name. It is there whole or not at all, and it stays until the run
 has taken it: one that is left for a run that is not there is taken when it is started again.
+
+A rollback stays until it is answered: from when it is taken, its file is called `….begun.json`. One
+that is cut off by a crash would else leave the run halfway between the cuts that somebody fled and
+those that they wanted. A move that is cut off is forgotten: to go there may be what killed the run.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -24,7 +29,8 @@ from thalweg.model.names import is_name
 from thalweg.spark.deployment.folder import RunFolder, as_cuts
 
 STOP, ROLLBACK, MOVE = KINDS = ("stop", "rollback", "move")
-_REQUEST = re.compile(r"(\d{1,20})-([0-9a-f]{32})\.request\.json")
+_REQUEST = re.compile(r"(\d{1,20})-([0-9a-f]{32})\.(request|begun)\.json")
+_WAITING, _BEGUN = "request", "begun"
 _MOST_BYTES = 2**20
 _POLL_S = 0.05
 
@@ -39,6 +45,8 @@ class Request:
 
     kind: str
     cuts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    leaves_s: float | None = None
+    """Of a rollback: `at_s` of the cuts in the history that it leaves; None: whatever is last."""
     number: str = field(default_factory=lambda: uuid4().hex)
 
     def __post_init__(self) -> None:
@@ -49,6 +57,10 @@ class Request:
         defects.require(good, "cuts", self.cuts, "the cuts to move to, and none for other requests")
         names = all(is_name(site) and all(map(is_name, cut)) for site, cut in self.cuts.items())
         defects.require(names, "cuts", self.cuts, "names of sites with names of operators")
+        number = isinstance(self.leaves_s, (int, float)) and math.isfinite(self.leaves_s)
+        good = self.leaves_s is None or (number and self.kind == ROLLBACK)
+        rule = "a time, and none for other requests than a rollback"
+        defects.require(good, "leaves_s", self.leaves_s, rule)
         defects.raise_if_any()
 
 
@@ -58,8 +70,11 @@ def leave(folder: RunFolder, request: Request) -> Request:
     Raises:
         InvalidInput: where nothing can be left there.
     """
-    data = {"kind": request.kind, "cuts": {s: list(cut) for s, cut in request.cuts.items()}}
-    name = f"{time.time_ns()}-{request.number}.request.json"
+    cuts = {site: list(cut) for site, cut in request.cuts.items()}
+    data: dict[str, Any] = {"kind": request.kind, "cuts": cuts}
+    if request.leaves_s is not None:
+        data["leaves_s"] = request.leaves_s
+    name = f"{time.time_ns()}-{request.number}.{_WAITING}.json"
     draft = folder.control / f".{name}"
     try:
         # Whoever can write here can command the run: that is its owner, and nobody else.
@@ -71,6 +86,31 @@ def leave(folder: RunFolder, request: Request) -> Request:
             draft.unlink(missing_ok=True)
         raise InvalidInput([_cannot_leave(folder.control, error)]) from None
     return request
+
+
+def leave_rollback(folder: RunFolder) -> Request:
+    """Leave a request to go back from the newest cuts, and give it.
+
+    Raises:
+        Refused: where there is nothing to go back to, or a rollback is asked for already.
+        InvalidInput: where the history cannot be read, or nothing can be left.
+    """
+    try:
+        asked = [file for file in _requests_in(folder.control) if _is_of(ROLLBACK, file)]
+    except OSError as error:
+        raise InvalidInput([_cannot_leave(folder.control, error)]) from None
+    if asked:
+        # Two would go back two plans, whereas people ask twice when they hear nothing.
+        if folder.is_held():
+            raise Refused("a rollback is under way. Hint: `thalweg status` says how it is doing.")
+        raise Refused(
+            "a rollback is asked for already: the next start begins with it. "
+            f"Hint: remove {asked[0]} to take it back."
+        )
+    history = folder.read_history()
+    if len(history) < 2:
+        raise Refused("there are no earlier cuts to go back to")
+    return leave(folder, Request(kind=ROLLBACK, leaves_s=history[-1].at_s))
 
 
 def _cannot_leave(folder: Path, error: OSError) -> Defect:
@@ -87,22 +127,28 @@ def _cannot_leave(folder: Path, error: OSError) -> Defect:
 
 def withdraw(folder: RunFolder, request: Request) -> bool:
     """Take a request back that nobody has taken yet; whether that was so."""
-    for file in _requests_in(folder.control):
+    for file in _requests_in(folder.control, _WAITING):
         if _age(file)[1] == request.number:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 file.unlink()
                 return True
     return False
 
 
-def take(folder: RunFolder) -> list[Request]:
-    """The requests that were left, oldest first, each given once; other files are none."""
-    return list(iter(lambda: take_one(folder), None))
+def give_up(folder: RunFolder, request: Request) -> str:
+    """Take back a request that is not answered in time; how things are then, in words."""
+    if withdraw(folder, request):
+        return "the run has not answered, and the request was taken back"
+    later = "; after a crash, its next start does" if request.kind == ROLLBACK else ""
+    return f"the run has not answered, and may still do what was asked{later}"
 
 
 def take_one(folder: RunFolder) -> Request | None:
-    """The oldest request that was left, given once; None where there is none."""
-    for file in sorted(_requests_in(folder.control), key=_age):
+    """The oldest request that was left; None where there is none.
+
+    A rollback is given until it is answered, and first; others are given once.
+    """
+    for file in sorted(_requests_in(folder.control), key=_turn):
         try:
             request = _read(file)
         except OSError:
@@ -113,16 +159,31 @@ def take_one(folder: RunFolder) -> Request | None:
             with suppress(OSError):
                 file.unlink()
             continue
+        # One that is withdrawn meanwhile is gone, and not taken.
         with suppress(FileNotFoundError):
-            file.unlink()
+            if request.kind != ROLLBACK:
+                file.unlink()
+            elif _state(file) == _WAITING:
+                file.rename(file.with_name(file.name.replace(f".{_WAITING}.", f".{_BEGUN}.")))
             return request
     return None
 
 
-def list_requests(folder: RunFolder) -> list[tuple[str, float]]:
-    """What was asked and not taken yet, oldest first: its kind, and when [Unix time]."""
+def forget_stops(folder: RunFolder) -> None:
+    """Remove the requests to stop: whoever asked the run before has got what they wanted."""
+    for file in _requests_in(folder.control, _WAITING):
+        if _is_of(STOP, file):
+            file.unlink(missing_ok=True)
+
+
+def list_requests(folder: RunFolder, *, begun: bool = False) -> list[tuple[str, float]]:
+    """What was asked and not taken yet, oldest first: its kind, and when [Unix time].
+
+    With `begun`, also a rollback that was taken and is not answered.
+    """
     found = []
-    for file in sorted(_requests_in(folder.control), key=_age):
+    states = (_WAITING, _BEGUN) if begun else (_WAITING,)
+    for file in sorted(_requests_in(folder.control, *states), key=_age):
         with suppress(OSError):
             request = _read(file)
             if request is not None:
@@ -131,11 +192,14 @@ def list_requests(folder: RunFolder) -> list[tuple[str, float]]:
 
 
 def answer(folder: RunFolder, request: Request, text: str, *, done: bool) -> None:
-    """Say what became of a request."""
+    """Say what became of a request; a rollback is forgotten with that."""
     with suppress(FileNotFoundError):
         draft = folder.control / f".{request.number}"
         draft.write_text(json.dumps({"done": done, "text": text}), encoding="utf-8")
         draft.replace(folder.control / f"{request.number}.answer.json")
+    for file in _requests_in(folder.control, _BEGUN):
+        if _age(file)[1] == request.number:
+            file.unlink(missing_ok=True)
 
 
 def forget_answers(folder: RunFolder) -> None:
@@ -161,15 +225,34 @@ def await_answer(
         time.sleep(_POLL_S)
 
 
-def _requests_in(folder: Path) -> list[Path]:
+def _requests_in(folder: Path, *states: str) -> list[Path]:
+    """The files of requests in these states; in any, where none is named."""
     if not folder.is_dir():
         return []
-    return [file for file in folder.iterdir() if _REQUEST.fullmatch(file.name)]
+    named = [file for file in folder.iterdir() if _REQUEST.fullmatch(file.name)]
+    return [file for file in named if not states or _state(file) in states]
 
 
 def _age(file: Path) -> tuple[int, str]:
     found = _REQUEST.fullmatch(file.name)
     return (int(found[1]), found[2]) if found else (0, "")
+
+
+def _state(file: Path) -> str:
+    found = _REQUEST.fullmatch(file.name)
+    return found[3] if found else ""
+
+
+def _turn(file: Path) -> tuple[bool, tuple[int, str]]:
+    """What is begun is ended first, whatever was done to the clock."""
+    return _state(file) != _BEGUN, _age(file)
+
+
+def _is_of(kind: str, file: Path) -> bool:
+    with suppress(OSError):
+        request = _read(file)
+        return request is not None and request.kind == kind
+    return False
 
 
 def _read(file: Path) -> Request | None:
@@ -181,7 +264,12 @@ def _read(file: Path) -> Request | None:
     _, number = _age(file)
     try:
         data: Any = parse_plain_json(read_own_bytes(file.parent, file, _MOST_BYTES))
-        return Request(kind=data["kind"], cuts=as_cuts(data["cuts"]), number=number)
+        return Request(
+            kind=data["kind"],
+            cuts=as_cuts(data["cuts"]),
+            leaves_s=data.get("leaves_s"),
+            number=number,
+        )
     except OSError:
         raise
     except Exception:

@@ -95,6 +95,8 @@ class HistoryEntry:
     at_s: float
     plan: str | None = None
     """The name of the plan's file in `plans/`."""
+    rolled_back_by: str | None = None
+    """The number of the request that went back to them last, if one did."""
 
 
 class OtherFormat(InvalidInput):

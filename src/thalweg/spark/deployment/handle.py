@@ -24,7 +24,15 @@ from thalweg.errors import ThalwegError
 from thalweg.model import Network
 from thalweg.spark.deployment.check import PreparedRun, RunWishes, prepare
 from thalweg.spark.deployment.chronicle import Chronicle
-from thalweg.spark.deployment.control import MOVE, ROLLBACK, Request, await_answer, leave
+from thalweg.spark.deployment.control import (
+    MOVE,
+    Refused,
+    Request,
+    await_answer,
+    give_up,
+    leave,
+    leave_rollback,
+)
 from thalweg.spark.deployment.health.refusal import look_over
 from thalweg.spark.deployment.logs import open_logs
 from thalweg.spark.deployment.loop import DeploymentLoop
@@ -184,23 +192,30 @@ class Deployment:
             DeploymentFailed: where the run does not get there.
         """
         self.prepared.require_cuts(cuts)
-        return self._ask(Request(kind=MOVE, cuts=cuts), timeout_s)
+        return self._ask(partial(leave, self.folder, Request(kind=MOVE, cuts=cuts)), timeout_s)
 
     def rollback(self, timeout_s: float = _CONTROL_TIMEOUT_S) -> str:
         """Go back to the cuts before the last change; returns when they run.
 
         Raises:
-            DeploymentFailed: where there are none, or the run does not get there.
+            DeploymentFailed: where there are none, a rollback is under way, or the run does not
+                get there.
         """
-        return self._ask(Request(kind=ROLLBACK), timeout_s)
+        return self._ask(partial(leave_rollback, self.folder), timeout_s)
 
-    def _ask(self, request: Request, timeout_s: float) -> str:
+    def _ask(self, leave_request: Callable[[], Request], timeout_s: float) -> str:
         if not self.is_active:
             raise DeploymentFailed("it does not run. Hint: start it first.")
-        leave(self.folder, request)
+        try:
+            request = leave_request()
+        except Refused as error:
+            raise DeploymentFailed(str(error)) from None
         found = await_answer(self.folder, request, timeout_s, goes_on=lambda: self.is_active)
         if found is None:
-            raise self._error or DeploymentFailed(f"no answer to {request.kind} in {timeout_s:g} s")
+            what = give_up(self.folder, request)
+            raise self._error or DeploymentFailed(
+                f"no answer to {request.kind} in {timeout_s:g} s: {what}"
+            )
         done, text = found
         if not done:
             raise DeploymentFailed(text)

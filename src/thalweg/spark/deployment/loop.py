@@ -23,7 +23,7 @@ from thalweg.spark.deployment.control import (
     Request,
     answer,
     forget_answers,
-    take,
+    forget_stops,
     take_one,
 )
 from thalweg.spark.deployment.decisions import AdapterState, Verdict, expected_of, figures_of
@@ -32,6 +32,7 @@ from thalweg.spark.deployment.outage import DiskOutage
 from thalweg.spark.deployment.parts import Decides, RunParts
 from thalweg.spark.deployment.patience import StepPatience
 from thalweg.spark.deployment.plan import Cuts
+from thalweg.spark.deployment.rollback import shorten_history
 from thalweg.spark.deployment.status import describe_cuts, describe_site, nest_rates, same_cuts
 from thalweg.spark.log.disk import LogError
 from thalweg.spark.monitor.record import arrival_of
@@ -78,8 +79,7 @@ class DeploymentLoop:
         self._take_time(now_s)
         forget_answers(self._parts.folder)
         self._tell_mended(self._parts.mended, now_s)
-        # Whoever asked the run before to stop has got what they wanted.
-        waiting = [request for request in take(self._parts.folder) if request.kind != STOP]
+        forget_stops(self._parts.folder)
         running = self.cuts
         missing = {fog: cut for fog, cut in cuts.items() if fog not in running}
         if running and not missing:
@@ -88,15 +88,15 @@ class DeploymentLoop:
             if self._parts.watcher is not None:
                 self._parts.watcher.changed(now_s)
             self._chronicle.tell_cuts(now_s, "resume", reason, self.cuts, None)
-            if not self._history or not same_cuts(self._history[-1].cuts, running):
-                self._keep_history(running, "found running", now_s, None)
         else:
             reason = "first deployment"
             if not plan.feasible:
                 reason += f"; the plan is not feasible: {plan.violations[0]}"
             self._change(now_s, "first", reason, {**cuts, **running}, plan)
-        for request in waiting:
-            self._obey(request, now_s)
+        while (request := take_one(self._parts.folder)) is not None:
+            self._obey(request, now_s, is_heard=False)
+        # Last: a rollback that was cut off goes on to where the history says.
+        self._keep_what_runs(now_s)
 
     def turn(self, now_s: float, timeout_s: float = 0.0) -> None:
         """Do what was asked, then what the sites need, waiting at most this long for an event."""
@@ -204,6 +204,11 @@ class DeploymentLoop:
         self._history.append(entry)
         self._parts.folder.write_history(self._history)
 
+    def _keep_what_runs(self, now_s: float) -> None:
+        """Have cuts in the history that came about by themselves: by a change that was cut off."""
+        if not self._history or not same_cuts(self._history[-1].cuts, self.cuts):
+            self._keep_history(self.cuts, "found running", now_s, None)
+
     def _write_decision(
         self,
         now_s: float,
@@ -234,10 +239,14 @@ class DeploymentLoop:
 
     # What is asked
 
-    def _obey(self, request: Request, now_s: float) -> None:
+    def _obey(self, request: Request, now_s: float, *, is_heard: bool = True) -> None:
+        """Do what was asked, and say what came of it; `is_heard`: to somebody who waits for it."""
         try:
             text = self._carry_out(request, now_s)
         except (InvalidInput, Refused) as error:
+            self._keep_what_runs(now_s)
+            if not is_heard:
+                self._write_decision(now_s, request.kind, f"refused: {error}", self.cuts)
             answer(self._parts.folder, request, str(error), done=False)
         else:
             answer(self._parts.folder, request, text, done=True)
@@ -247,24 +256,25 @@ class DeploymentLoop:
             self.stopping = True
             return "stopping"
         if request.kind == ROLLBACK:
-            return self._roll_back(now_s)
+            return self._roll_back(request, now_s)
         wanted = {**self.cuts, **request.cuts}
         self._change(now_s, MOVE, "moved by hand", wanted, None)
         self._hold("cuts were set by hand")
         return f"moved to {describe_cuts(self.cuts)}"
 
-    def _roll_back(self, now_s: float) -> str:
-        """Back to the cuts before the last change that differ from those that run."""
-        kept = list(self._history)
-        while kept and same_cuts(kept[-1].cuts, self.cuts):
-            kept.pop()
-        if not kept:
-            raise Refused("there are no earlier cuts to go back to")
+    def _roll_back(self, request: Request, now_s: float) -> str:
+        """Back to the cuts before the last change.
+
+        Where it goes is in the history before anything moves. So one that is cut off goes on to
+        the same cuts, and no other goes to those that it has left.
+        """
+        kept = shorten_history(self._history, request)
         target = kept[-1]
+        self._parts.require_cuts(target.cuts)
+        self._parts.folder.write_history(kept)
+        self._history = kept
         reason = f"rolled back to the cuts before, of: {target.reason}"
         self._change(now_s, ROLLBACK, reason, target.cuts, None)
-        self._history = kept
-        self._parts.folder.write_history(kept)
         self._hold("cuts were rolled back")
         return f"rolled back to {describe_cuts(self.cuts)}"
 

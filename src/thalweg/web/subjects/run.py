@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,11 @@ from thalweg.files.own_file import require_own
 from thalweg.model import Plan, Problem
 from thalweg.spark.deployment.control import (
     MOVE,
-    ROLLBACK,
     Request,
     await_answer,
+    give_up,
     leave,
-    withdraw,
+    leave_rollback,
 )
 from thalweg.spark.deployment.folder import RunFolder, as_cuts
 from thalweg.spark.deployment.plan import Cuts, cuts_of, find_sites, placement_of
@@ -291,21 +291,24 @@ class RunSubject(PlannedSubject):
         why_not = self.why_not(found)
         if why_not:
             raise Refused(why_not)
-        return self._request(Request(kind=MOVE, cuts=self._wanted(found)))
+        request = Request(kind=MOVE, cuts=self._wanted(found))
+        return self._ask(partial(leave, self._folder, request))
 
     def rollback(self) -> str:
         """Back to the cuts before the last change; returns when they run."""
         if not self.is_live:
             raise Refused("the run has ended: `thalweg rollback` says what its next start does")
-        return self._request(Request(kind=ROLLBACK))
+        return self._ask(partial(leave_rollback, self._folder))
 
-    def _request(self, request: Request) -> str:
-        leave(self._folder, request)
+    def _ask(self, leave_request: Callable[[], Request]) -> str:
+        try:
+            request = leave_request()
+        except ThalwegError as error:
+            raise Refused(str(error)) from None
         told = await_answer(self._folder, request, _PATIENCE_S, goes_on=self._folder.is_held)
         if told is None:
-            back = withdraw(self._folder, request)
-            what = "the request was taken back" if back else "it may still do what was asked"
-            raise Refused(f"the run has not answered, {what}; `thalweg status` tells more")
+            what = give_up(self._folder, request)
+            raise Refused(f"{what}. Hint: `thalweg status` tells more.")
         done, text = told
         if not done:
             raise Refused(text)

@@ -76,7 +76,8 @@ def read_run(folder: RunFolder, fogs: tuple[str, ...], now_s: float) -> RunFacts
         history_fault=history_fault,
         journal=read_journal(folder.path / "journal.jsonl", fogs),
         left_over=dict(_processes(folder.path, found)),
-        requests=tuple(list_requests(folder)),
+        # What a run that is gone had begun waits for the next start, too.
+        requests=tuple(list_requests(folder, begun=not held)),
         rebuilding=folder.rebuild_file.exists(),
     )
 
