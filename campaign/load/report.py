@@ -24,8 +24,8 @@ NOTES = (
     "The maximum is the highest rate at which, after a moment to settle, neither rows nor seconds "
     "of lag rise by more than a tenth of what comes in. Lag is looked at each time that results "
     "have come out. Rates rise by a factor until one is too much, then gaps are halved; what seems "
-    "too much by little is tried twice. What is found is held for minutes, and lowered until the lag "
-    "rises by no more than a fiftieth.",
+    "too much by little is tried twice. What is found is held for minutes, and lowered until the "
+    "lag rises by no more than a fiftieth.",
     "Lag in rows: published for a query and not in a finished batch. In seconds: from the newest "
     "ride back to the moment up to which the cloud says that all results are out.",
     "The slope's interval (95 %) allows for samples that resemble their neighbours.",

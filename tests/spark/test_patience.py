@@ -232,7 +232,7 @@ def channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteCha
 
 def test_what_is_being_done_is_waited_for_and_not_begun_again(channel: SiteChannel) -> None:
     for _ in range(2):
-        with pytest.raises(SiteLate, match="no answer within 0.1 s"):
+        with pytest.raises(SiteLate, match=r"no answer within 0\.1 s"):
             channel.call("carry", {"spec": 1}, 0.1)
     assert channel.call("carry", {"spec": 1}, PATIENCE_S) == 1
     # Its answer was had: the next one is another.

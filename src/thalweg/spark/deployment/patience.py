@@ -17,7 +17,7 @@ class StepPatience:
 
     A site that is well and only late is waited for: a batch, or what is handed over, may be large,
     and to start the site again would begin it anew. It may hang as well, so that it is started
-    again after a while; that while is twice as long after every time, and what takes long gets done.
+    again after a while. That while is twice as long after every time: what takes long gets done.
 
     A step that a site refuses or fails at is asked for at most `most` times more: to start the site
     again takes so long that its budget of restarts within a minute would never be spent.
