@@ -30,9 +30,13 @@ class SetAside:
 
     def keep(self, intake: str, lot: int, *, of_rows: int, letters: pa.Table) -> None:
         """Write down what is about to be taken out of a lot of so many rows."""
-        target = self._bad_folder(intake) / f"{lot}-{of_rows}.parquet"
-        target.parent.mkdir(exist_ok=True)
-        write_rows(letters, target)
+        folder = self._bad_folder(intake)
+        folder.mkdir(exist_ok=True)
+        for file in folder.glob(f"{lot}-*.parquet"):
+            if int(file.stem.partition("-")[2]) < of_rows:
+                # Of a lot that was laid down anew: their rows are in it again, and found again.
+                file.unlink()
+        write_rows(letters, folder / f"{lot}-{of_rows}.parquet")
 
     def count(self, intake: str, lot: int) -> int:
         """How many rows were taken out of a lot."""
