@@ -21,6 +21,8 @@ from thalweg.errors import InvalidInput
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
 from thalweg.spark.log.writer import LogWriter
+from thalweg.spark.query import quarantine
+from thalweg.spark.query.left_out import LEFT_OUT_STREAM, LeftOut, add_places, places_of
 from thalweg.spark.query.quarantine import SearchEnded, blame, downstream_of, find_bad_rows
 from thalweg.spark.query.queries import start_query
 from thalweg.spark.query.running import Repair, RunningQuery
@@ -137,6 +139,34 @@ def test_letters_of_rows_that_are_in_the_lot_again_are_not_kept_beside_new_ones(
     aside.keep("a", 1, of_rows=10, letters=pa.concat_tables([letter(1), letter(2)]))
     pq.write_table(pa.table({"n": list(range(8))}), tmp_path / "a" / "rows" / "1.parquet")
     assert aside.between({}, {"a": 1})["row"].to_pylist() == ["row 1", "row 2"]
+
+
+def test_a_lot_knows_where_in_the_log_the_rows_were_that_are_out_of_it(tmp_path: Path) -> None:
+    aside = SetAside(tmp_path)
+    (tmp_path / "a" / "rows").mkdir(parents=True)
+    pq.write_table(pa.table({"n": list(range(6))}), tmp_path / "a" / "rows" / "1.parquet")
+    aside.keep("a", 1, of_rows=9, letters=add_places(letter(0), [(0, 7, 3)]))
+    # Of a row that was not born here nobody needs to know.
+    aside.keep("a", 1, of_rows=8, letters=add_places(letter(1), [None]))
+    aside.keep("a", 1, of_rows=7, letters=add_places(letter(2), [(0, 8, 0)]))
+    # A crash: these rows are still in the lot.
+    aside.keep("a", 1, of_rows=6, letters=add_places(letter(3), [(0, 8, 1)]))
+    assert aside.places("a", 1) == {(0, 7, 3), (0, 8, 0)}
+    assert places_of(aside.between({}, {"a": 1})).to_pylist() == [
+        {"source": "input 0", "epoch": 0, "batch": 7, "place": 3},
+        {"source": "input 2", "epoch": 0, "batch": 8, "place": 0},
+    ]
+
+
+def test_of_rows_that_are_the_same_only_those_are_left_out_that_were_set_aside(
+    tmp_path: Path,
+) -> None:
+    rows = pa.table({"n": [1, 1, 2, 1]})
+    writer = LogWriter(tmp_path, "sources/readings", "fog-1", 0, durable=False)
+    segment = writer.publish(3, rows)
+    left_out = LeftOut(places={("readings", 0, 3): {1, 2}})
+    assert left_out.drop_from("readings", segment, rows)["n"].to_pylist() == [1, 1]
+    assert left_out.drop_from("others", segment, rows).equals(rows)
 
 
 def test_what_becomes_of_bad_rows_is_one_of_two_things(tmp_path: Path) -> None:
@@ -282,6 +312,10 @@ WEIGHTS = [
 ]
 
 
+# Where those are in the log that make operators fail.
+PLACES = [{"source": "readings", "epoch": 0, "batch": 1, "place": place} for place in (2, 4)]
+
+
 def require_letters(letters: list[dict[str, Any]]) -> None:
     """The rows that are no readings, each once, with who could not use them and why."""
     broken, text, unlucky = sorted(letters, key=lambda row: json.loads(row["row"])["n"])
@@ -337,6 +371,7 @@ def test_bad_rows_become_dead_letters_once_through_crashes_and_the_stream_goes_o
     assert query.drain(goal, PATIENCE_S).offsets == goal
     assert read_rows(tmp_path, "edges/weigh+list") == WEIGHTS
     require_letters(read_rows(tmp_path, "edges/dead-letters"))
+    assert read_rows(tmp_path, LEFT_OUT_STREAM) == PLACES
     intake = next((tmp_path / "checkpoints" / "fog-1.intake").glob("sources*"))
     # What is finished is forgotten.
     assert list((intake / "bad").iterdir()) == []
@@ -351,6 +386,21 @@ def _without_restart(query: RunningQuery) -> Any:
     return replace(query._repair, restart=die)
 
 
+def test_rows_that_are_found_one_after_the_other_are_known_by_where_they_were(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lot has fewer rows after the first; what comes behind it is at another place then."""
+    publish_all(tmp_path)
+    find = quarantine._Search.find
+    monkeypatch.setattr(quarantine._Search, "find", lambda search, most: find(search, 1))
+    # All segments are one lot.
+    query = start_query(session, spec_of(tmp_path))
+    query.drain({"sources/readings": {"fog-1": {"0": 2}}}, PATIENCE_S)
+    assert read_rows(tmp_path, "edges/weigh+list") == WEIGHTS
+    require_letters(read_rows(tmp_path, "edges/dead-letters"))
+    assert read_rows(tmp_path, LEFT_OUT_STREAM) == PLACES
+
+
 def test_a_query_that_is_drained_gets_past_bad_rows_of_an_inbox(
     session: Any, tmp_path: Path
 ) -> None:
@@ -360,6 +410,7 @@ def test_a_query_that_is_drained_gets_past_bad_rows_of_an_inbox(
     cloud.drain(goal, PATIENCE_S)
     assert read_rows(tmp_path, "sinks/list") == WEIGHTS
     require_letters(read_rows(tmp_path, "sinks/dead-letters"))
+    assert read_rows(tmp_path, LEFT_OUT_STREAM) == []
 
 
 def test_no_row_is_sent_away_where_that_is_not_wanted_or_the_fault_is_elsewhere(

@@ -10,6 +10,7 @@ from thalweg.spark.log import Log
 from thalweg.spark.log.names import EDGES, SINKS, SOURCES
 from thalweg.spark.log.segment import Segment
 from thalweg.spark.pipeline.kinds import CLOCK, DEAD_LETTERS
+from thalweg.spark.query.left_out import LEFT_OUT
 
 Rates = dict[tuple[str, str], float]
 
@@ -64,7 +65,7 @@ class Tally:
             name = stream.partition("/")[2]
             for segment in self._new(stream):
                 self.sent_bytes[segment.site] += segment.file_bytes
-                if name != CLOCK:
+                if name not in (CLOCK, LEFT_OUT):
                     self.sent_rows[segment.site, name] += segment.rows
         for stream in self._log.streams(SINKS):
             name = stream.partition("/")[2]

@@ -29,6 +29,7 @@ from thalweg.spark.log.plan import Reading
 from thalweg.spark.log.reader import LogError, Offset
 from thalweg.spark.log.segment import Segment, read_batches
 from thalweg.spark.pipeline.windows import BOUNDS
+from thalweg.spark.query.left_out import RowPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +124,12 @@ class Intake:
     def is_at_end(self) -> bool:
         """Whether everything that there is has been laid down."""
         return self._reading.next_offset(self._last.end) == self._last.end
+
+    def places(self, number: int) -> list[RowPlace]:
+        """Where in the log each row of a lot is that is not forgotten, in the lot's order."""
+        lot = Lot(**json.loads((self._lots_folder / f"{number}.json").read_bytes()))
+        segments = self._reading.between(lot.start, lot.end)
+        return [(s.epoch, s.batch, place) for s in segments for place in range(s.rows)]
 
     def forget(self, number: int) -> None:
         """Remove what came before this lot, which the query has finished."""

@@ -20,7 +20,8 @@ from thalweg.spark.pipeline.kinds import DEAD_LETTERS
 from thalweg.spark.query.checkpoint import watermark_of
 from thalweg.spark.query.clock import DAWN_MS, SINK_CLOCK, SITE_CLOCK, clock_table, read_mark
 from thalweg.spark.query.feeder import TakenLots
-from thalweg.spark.query.set_aside import SetAside
+from thalweg.spark.query.left_out import LEFT_OUT_STREAM, places_of
+from thalweg.spark.query.set_aside import LETTER_SCHEMA, SetAside
 from thalweg.spark.query.spec import QuerySpec
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ class BatchPublisher:
             before = self._taken.finished(number - 1)
             self._set_aside.forget(before)
             bad = self._set_aside.between(before, lots)
-            tables[DEAD_LETTERS] = _join_letters(tables[DEAD_LETTERS], bad)
+            self._publish_places(number, places_of(bad))
+            letters = bad.select(LETTER_SCHEMA.names)
+            tables[DEAD_LETTERS] = _join_letters(tables[DEAD_LETTERS], letters)
         for label, table in tables.items():
             for stream in self._outlets[label]:
                 # A stream may have gaps in its numbers, so nothing is no reason for a segment.
@@ -113,6 +116,11 @@ class BatchPublisher:
         if self._told and time_ms is not None and time_ms > DAWN_MS:
             # After all rows: who reads it may count on their being there.
             self._writer(self._told.stream).publish(number, clock_table(time_ms))
+
+    def _publish_places(self, number: int, places: pa.Table) -> None:
+        """Say which rows of its sources the batch was done without; the cloud's are not asked."""
+        if places.num_rows:
+            self._writer(LEFT_OUT_STREAM).publish(number, places)
 
     def _writer(self, stream: str) -> LogWriter:
         if stream not in self._writers:

@@ -29,6 +29,7 @@ from thalweg.spark.pipeline.windows import BOUNDS
 from thalweg.spark.query.checkpoint import last_finished
 from thalweg.spark.query.feeder import TakenLots
 from thalweg.spark.query.intake import write_rows
+from thalweg.spark.query.left_out import RowPlace, add_places
 from thalweg.spark.query.running import first_words
 from thalweg.spark.query.set_aside import LETTER_SCHEMA, SetAside
 
@@ -72,6 +73,8 @@ class TriedStream:
 
     sender: str
     try_file: Callable[[Path], Trial]
+    find_places: Callable[[int], Sequence[RowPlace]] | None = None
+    """Where in the log each row of a lot is, as it was laid down; None: nobody will ask."""
 
 
 class SearchEnded(ThalwegError):
@@ -122,10 +125,23 @@ class Quarantine:
         bad = search.find(allowed + 1)
         if not bad or len(bad) > allowed or search.is_unwanted():
             return 0
-        letters = search.letters(bad)
+        places = self._places(intake, search)
+        gone = [None if places is None else places[row] for row in sorted(bad)]
+        letters = add_places(search.letters(bad), gone)
         self._set_aside.keep(intake, lot, of_rows=table.num_rows, letters=letters)
         write_rows(search.take(p for p in range(table.num_rows) if p not in bad), search.file)
         return len(bad)
+
+    def _places(self, intake: str, search: _Search) -> list[RowPlace] | None:
+        """Where in the log the rows are that are left in a lot; None where nobody will ask."""
+        find = self._streams[intake].find_places
+        if find is None:
+            return None
+        lot = int(search.file.stem)
+        gone = self._set_aside.places(intake, lot)
+        left = [place for place in find(lot) if place not in gone]
+        # Unlike only where rows were taken out by a version that did not write down which.
+        return left if len(left) == search.table.num_rows else None
 
 
 class _Search:

@@ -275,7 +275,10 @@ def _quarantine(
     senders = parts_of.plan.senders
     streams = {
         intake.label: TriedStream(
-            sender=senders[stream], try_file=partial(parts_of.try_rows, session, stream)
+            sender=senders[stream],
+            try_file=partial(parts_of.try_rows, session, stream),
+            # Only sites compute anything of the same rows once more: when windows are handed over.
+            find_places=intake.places if spec.role == "fog" else None,
         )
         for stream, intake in intakes.items()
     }

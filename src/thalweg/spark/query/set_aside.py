@@ -1,6 +1,7 @@
 """Rows that were taken out of a query's lots because an operator failed on them.
 
-They lie beside the lots that they came in with, as dead letters:
+They lie beside the lots that they came in with, as dead letters, each with the place that the row
+has in the log, if it is one of a source:
 
     FOLDER/INTAKE/rows/LOT.parquet          the lot, without them
     FOLDER/INTAKE/bad/LOT-ROWS.parquet      what was taken out of it when it had so many rows
@@ -18,8 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thalweg.spark.query.intake import write_rows
+from thalweg.spark.query.left_out import PLACE_FIELDS, RowPlace
 
 LETTER_SCHEMA = pa.schema([(name, pa.string()) for name in ("operator", "input", "reason", "row")])
+ASIDE_SCHEMA = pa.schema([*LETTER_SCHEMA, *PLACE_FIELDS])
 
 
 class SetAside:
@@ -45,14 +48,23 @@ class SetAside:
     def between(self, before: Mapping[str, int], upto: Mapping[str, int]) -> pa.Table:
         """What was taken out of the lots after some up to others, each by the intake's name.
 
-        In the order of intakes, of lots, and of when it was taken out.
+        In the order of intakes, of lots, and of when it was taken out. The columns are those of
+        `ASIDE_SCHEMA`.
         """
-        tables = [LETTER_SCHEMA.empty_table()]
+        tables = [ASIDE_SCHEMA.empty_table()]
         for intake in sorted(upto):
             if self._bad_folder(intake).is_dir():
                 for lot in range(before.get(intake, -1) + 1, upto[intake] + 1):
                     tables += [pq.ParquetFile(f).read() for f in self._files(intake, lot)]
-        return pa.concat_tables(tables)
+        # What has no place was not born here.
+        return pa.concat_tables(tables, promote_options="default")
+
+    def places(self, intake: str, lot: int) -> set[RowPlace]:
+        """Where in the log the rows are that were taken out of a lot."""
+        taken = self.between({intake: lot - 1}, {intake: lot})
+        epochs, batches, places = (taken[column.name].to_pylist() for column in PLACE_FIELDS)
+        found = zip(epochs, batches, places, strict=True)
+        return {(epoch, batch, place) for epoch, batch, place in found if place is not None}
 
     def forget(self, upto: Mapping[str, int]) -> None:
         """Remove what was taken out of lots that are finished, up to these."""
