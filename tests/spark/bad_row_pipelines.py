@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import functions as sql
 
+from thalweg.model import TimeWindow
 from thalweg.spark.pipeline import Pipeline
 
 UNLUCKY, NOT_FOUND = 13, 404
@@ -53,3 +54,37 @@ def invert(readings: Any) -> Any:
 
 branches.sink("doubles", double)
 branches.sink("inverses", invert)
+
+# Windows of rows that some operators refuse, and others fail on: each operator on its own values.
+totals = Pipeline("totals")
+_timed = totals.source(
+    "readings", schema="n long, sensor int, text string, at timestamp", key="sensor", time="at"
+)
+
+
+@totals.operator(_timed, kind="row-wise")
+def read_value(readings: Any) -> Any:
+    return readings.select("n", "sensor", sql.expr("CAST(text AS INT)").alias("value"), "at")
+
+
+@totals.operator(
+    read_value,
+    kind="partitioned",
+    by="sensor",
+    must="value <> 7",
+    window=TimeWindow("10 s", "5 s"),
+)
+def total(read_value: Any) -> Any:
+    share = sql.expr(f"1000 DIV (value - {UNLUCKY})")
+    return read_value.groupBy("window", "sensor").agg(
+        sql.count("n").alias("readings"), sql.sum(share).alias("share")
+    )
+
+
+@totals.operator(read_value, kind="row-wise")
+def part(read_value: Any) -> Any:
+    return read_value.select("n", "at", sql.expr("8 DIV value").alias("part"))
+
+
+totals.sink("board", total)
+totals.sink("parts", part)

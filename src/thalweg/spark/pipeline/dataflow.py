@@ -171,7 +171,7 @@ def build_frames(
                 if terms.watch_broken is not None:
                     broken = terms.watch_broken(sender.name, step.name, broken)
                 letters.append(broken)
-            inputs = [_keep_good(frame, step.must) for frame in inputs]
+            inputs = [keep_good(frame, step.must) for frame in inputs]
         if step.is_stateful:
             inputs = [
                 _with_watermark(defects, frame, sender, step, terms)
@@ -252,15 +252,18 @@ def _broken_rows(step: Step, sender: Step, frame: DataFrame) -> DataFrame:
     reason = sql.coalesce(
         *(sql.when(~_holds(c), sql.lit(f"{step.name} needs {c}")) for c in step.must)
     )
+    # Which windows count is for operators to know, and no part of the row.
+    columns = [f"`{name}`" for name in frame.columns if name not in BOUNDS]
     return frame.select(
         sql.lit(step.name).alias("operator"),
         sql.lit(sender.name).alias("input"),
         reason.alias("reason"),
-        sql.to_json(sql.struct("*")).alias("row"),
+        sql.to_json(sql.struct(*columns)).alias("row"),
     ).where("reason IS NOT NULL")
 
 
-def _keep_good(frame: DataFrame, conditions: Iterable[str]) -> DataFrame:
+def keep_good(frame: DataFrame, conditions: Iterable[str]) -> DataFrame:
+    """The rows that meet all of these conditions."""
     for condition in conditions:
         frame = frame.where(condition)
     return frame

@@ -73,6 +73,20 @@ def with_bounds(
     return frame
 
 
+def first_start_us(after_ms: int, window: TimeWindow) -> int:
+    """When the first window begins [us since 1970] that ends later than this.
+
+    No row before it is in a window that ends later.
+
+    >>> first_start_us(20_000, TimeWindow("10 s", "5 s"))
+    15000000
+    >>> first_start_us(21_000, TimeWindow("10 s"))
+    20000000
+    """
+    slide_us, length_us = round(window.slide * 1e6), round(window.length * 1e6)
+    return ((after_ms * 1000 - length_us) // slide_us + 1) * slide_us
+
+
 def first_whole_end(newest_ms: int, window: TimeWindow) -> int:
     """The last end [ms] of the windows that begin before anything after the newest event could.
 

@@ -4,6 +4,9 @@ What a window holds is a function of its rows, and those are in the log. So when
 a site, the rows of its windows that are still open are computed again from the source's log, and
 given to where the windows are finished: to the site's next epoch, or to the cloud. A row carries
 which of its windows count, as others of them may have been put out already.
+
+What has a dead letter here has it for good: rows that the site has set aside, and those that the
+operator refuses, are not handed over. Elsewhere they would be set aside once more.
 """
 
 from __future__ import annotations
@@ -23,14 +26,16 @@ from thalweg.spark.log.names import edge_stream, source_stream
 from thalweg.spark.log.plan import Reading, parse_offset
 from thalweg.spark.log.segment import Segment
 from thalweg.spark.log.writer import LogWriter
+from thalweg.spark.pipeline.dataflow import keep_good
 from thalweg.spark.pipeline.reference import load_pipeline
-from thalweg.spark.pipeline.windows import AFTER, UPTO
+from thalweg.spark.pipeline.windows import AFTER, UPTO, first_start_us
 from thalweg.spark.query.checkpoint import Offsets, last_finished
 from thalweg.spark.query.feeder import TakenLots
 from thalweg.spark.query.intake import read_segments, write_rows
 from thalweg.spark.query.kept import ROWS_FILE, find_fault
-from thalweg.spark.query.quarantine import LIMITS, find_bad_rows, why_it_fails
-from thalweg.spark.query.spec import QuerySpec
+from thalweg.spark.query.left_out import read_left_out
+from thalweg.spark.query.quarantine import find_bad_rows, why_it_fails
+from thalweg.spark.query.spec import DEAD_LETTER, QuerySpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,17 +112,14 @@ def carry_windows(session: SparkSession, spec: QuerySpec, order: CarryOrder) -> 
     """
     pipeline = load_pipeline(spec.pipeline)
     carried: dict[str, int] = {}
-    made: dict[tuple[str, int], pa.Table] = {}
+    rows = _Rows(session, spec, order, pipeline)
     for name, after_ms in {**order.keep, **order.send}.items():
         opening = pipeline.openings[name]
-        length_ms = round(opening.window.length * 1000)
+        since_us = first_start_us(after_ms, opening.window)
         for sender in opening.senders:
             edge = f"{sender}+{name}"
-            # Operators that read the same rows often have the same windows.
-            key = (sender, after_ms - length_ms)
-            if key not in made:
-                made[key] = _Rows(session, spec, order, pipeline, *key).table()
-            table = _with_bounds(made[key], after_ms)
+            wanted = _Wanted(sender=sender, since_us=since_us, must=pipeline.step(name).must)
+            table = _with_bounds(rows.table(wanted), after_ms)
             carried[edge] = table.num_rows
             if name in order.keep:
                 keep_rows(table, carry_file(order.folder, edge), Disk(durable=spec.durable))
@@ -138,52 +140,75 @@ def keep_rows(table: pa.Table, file: Path, disk: Disk) -> None:
         disk.sync_folder(folder)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """The rows of a sender since a time [us] that their reader does not refuse."""
+
+    sender: str
+    since_us: int
+    must: tuple[str, ...]
+
+
 class _Rows:
-    """What a sender has put out up to where the epoch ended, of events after a time."""
+    """What senders have put out up to where the epoch ended."""
 
     def __init__(
-        self,
-        session: SparkSession,
-        spec: QuerySpec,
-        order: CarryOrder,
-        pipeline: Pipeline,
-        sender: str,
-        since_ms: int,
+        self, session: SparkSession, spec: QuerySpec, order: CarryOrder, pipeline: Pipeline
     ) -> None:
         self._session, self._spec, self._order = session, spec, order
-        self._pipeline, self._step, self._since_ms = pipeline, pipeline.step(sender), since_ms
+        self._pipeline = pipeline
+        self._log = Log(spec.log)
+        self._left_out = read_left_out(self._log, spec.site)
+        # Operators that read the same rows often have the same windows.
+        self._made: dict[_Wanted, pa.Table] = {}
 
-    def table(self) -> pa.Table:
-        """Its rows; those that an operator fails at have their dead letters, and are left out."""
-        tables = {source.name: self._read(source) for source in self._step.sources}
+    def table(self, wanted: _Wanted) -> pa.Table:
+        """These rows."""
+        if wanted not in self._made:
+            self._made[wanted] = self._compute(wanted)
+        return self._made[wanted]
+
+    def _compute(self, wanted: _Wanted) -> pa.Table:
+        sources = self._pipeline.step(wanted.sender).sources
+        tables = {source.name: self._read(source, wanted.since_us) for source in sources}
         try:
-            return self._make(tables).toArrow()
+            return self._make(wanted, tables).toArrow()
         except Exception:
-            if self._spec.bad_rows != "dead-letter":
+            if self._spec.bad_rows != DEAD_LETTER:
                 raise
-        for name, table in tables.items():
+        left = {name: self._without_failing(wanted, tables, name) for name in tables}
+        return self._make(wanted, left).toArrow()
 
-            def attempt(places: Sequence[int], name: str = name) -> str | None:
-                some = tables[name].take(list(places))
-                return why_it_fails(self._make({**_empty(tables), name: some}))
+    def _without_failing(
+        self, wanted: _Wanted, tables: Mapping[str, pa.Table], source: str
+    ) -> pa.Table:
+        """The rows of a source without those that the sender, or what is before it, fails at.
 
-            bad: dict[int, str] = {}
-            find_bad_rows(range(table.num_rows), attempt, bad, LIMITS.rows_per_lot)
-            kept = [place for place in range(table.num_rows) if place not in bad]
-            tables[name] = table.take(kept)
-        return self._make(tables).toArrow()
+        They were in no window here, or the site would have set them aside: they came before the
+        sender did, and went up as they were born. However many they are, none is needed.
+        """
+        table = tables[source]
 
-    def _make(self, tables: Mapping[str, pa.Table]) -> DataFrame:
+        def attempt(places: Sequence[int]) -> str | None:
+            some = table.take(list(places))
+            return why_it_fails(self._make(wanted, {**_empty(tables), source: some}))
+
+        bad: dict[int, str] = {}
+        find_bad_rows(range(table.num_rows), attempt, bad, most=table.num_rows)
+        return table.take([place for place in range(table.num_rows) if place not in bad])
+
+    def _make(self, wanted: _Wanted, tables: Mapping[str, pa.Table]) -> DataFrame:
         from pyspark.sql import functions as sql
 
         frames = {name: self._show(name, table) for name, table in tables.items()}
-        step = self._step
+        step = self._pipeline.step(wanted.sender)
         if step.role == "source":
             made = frames[step.name]
         else:
             made = self._pipeline.run(frames, self._pipeline.upstream_of(step.name))[step.name]
         time = next(name for name in step.times if name in made.columns)
-        return made.where(sql.col(time) > sql.timestamp_millis(sql.lit(self._since_ms)))
+        recent = made.where(sql.col(time) >= sql.timestamp_micros(sql.lit(wanted.since_us)))
+        return keep_good(recent, wanted.must)
 
     def _show(self, source: str, table: pa.Table) -> DataFrame:
         file = Path(self._order.folder) / f"{source}-{uuid4().hex}.parquet"
@@ -192,15 +217,19 @@ class _Rows:
         schema = self._pipeline.schemas(self._session)[source]
         return self._session.read.schema(schema).parquet(str(file))
 
-    def _read(self, source: Step) -> pa.Table:
+    def _read(self, source: Step, since_us: int) -> pa.Table:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         stream = source_stream(source.name)
         upto = parse_offset(self._order.offsets.get(stream, {}), f"offsets.{stream}")
-        reading = Reading(log=Log(self._spec.log), stream=stream, site=self._spec.site)
-        segments = [s for s in reading.between({}, upto) if _may_hold(s, self._since_ms)]
-        schema = self._pipeline.schemas(self._session)[source.name]
-        return read_segments(segments, to_arrow_schema(schema, timezone="UTC"))
+        reading = Reading(log=self._log, stream=stream, site=self._spec.site)
+        schema = to_arrow_schema(self._pipeline.schemas(self._session)[source.name], timezone="UTC")
+        left = [
+            self._left_out.drop_from(source.name, segment, read_segments([segment], schema))
+            for segment in reading.between({}, upto)
+            if _may_hold(segment, since_us)
+        ]
+        return pa.concat_tables([schema.empty_table(), *left])
 
 
 def _with_bounds(table: pa.Table, after_ms: int) -> pa.Table:
@@ -215,6 +244,6 @@ def _empty(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     return {name: table.slice(0, 0) for name, table in tables.items()}
 
 
-def _may_hold(segment: Segment, since_ms: int) -> bool:
-    """Whether a segment can have an event after a time; one whose times are not known can."""
-    return segment.latest_us is None or segment.latest_us > since_ms * 1000
+def _may_hold(segment: Segment, since_us: int) -> bool:
+    """Whether a segment can have an event since a time; one whose times are not known can."""
+    return segment.latest_us is None or segment.latest_us >= since_us

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thalweg.spark.monitor.counting import Counting
-from thalweg.spark.pipeline.dataflow import Edge, Terms, Watch, WatchBroken
+from thalweg.spark.pipeline.dataflow import Edge, Terms, Watch, WatchBroken, keep_good
 from thalweg.spark.pipeline.reference import load_pipeline
 from thalweg.spark.pipeline.windows import BOUNDS, with_bounds
 from thalweg.spark.query.plan import QueryPlan, plan_query
@@ -82,8 +82,7 @@ class QueryParts:
         # Dead letters have a frame where operators have conditions.
         parts = {name: built[name] for name in self.plan.outlets if name in built}
         for sender, reader in self.plan.shared:
-            early = self._shared_rows(built[sender], sender, self.gates[reader])
-            parts[f"{sender}+{reader}"] = early
+            parts[f"{sender}+{reader}"] = self._shared_rows(built[sender], sender, reader)
         return parts
 
     def try_rows(self, session: SparkSession, stream: str, file: Path) -> Trial:
@@ -109,10 +108,13 @@ class QueryParts:
             steps={s.name: built[s.name] for s in self.pipeline.steps if s.name in reached},
         )
 
-    def _shared_rows(self, frame: DataFrame, sender: str, gate_ms: int) -> DataFrame:
+    def _shared_rows(self, frame: DataFrame, sender: str, reader: str) -> DataFrame:
         """The rows that are in windows which the cloud still computes, and which those are."""
         from pyspark.sql import functions as sql
 
+        gate_ms = self.gates[reader]
+        # Those that the reader refuses have their dead letters here.
+        frame = keep_good(frame, self.pipeline.step(reader).must)
         time = next(name for name in self.pipeline.step(sender).times if name in frame.columns)
         early = frame.where(sql.col(time) < sql.timestamp_millis(sql.lit(gate_ms)))
         return with_bounds(early, upto_ms=gate_ms)

@@ -235,7 +235,9 @@ def _build(
     frames = {n: read(intakes[stream].rows_folder, n) for n, stream in plan.sources.items()}
     inbox = {edge: read(intakes[s].rows_folder, *edge) for edge, s in plan.inbox.items()}
     for edge, folder in plan.carried.items():
-        # Spark wants a folder; whether the rows are there that have to be was asked before.
+        # Spark wants a folder; whether the rows are there that have to be was asked before. A query
+        # that is held takes them as soon as they are. Nothing comes of it: no reader refuses them
+        # or fails on them, and windows are put out when time goes on, which waits for the release.
         Path(folder).mkdir(parents=True, exist_ok=True)
         inbox[edge] = read(Path(folder), *edge)
         if spec.watched:
