@@ -120,7 +120,7 @@ class SparkRuntime:
             self._ready.discard(site)
             if site in self.cuts:
                 self._rehearse(site)
-        return [*mended, *self._have_sent_again(missing)]
+        return (*mended, *self._have_sent_again(missing))
 
     def _find_missing(self, site: str) -> dict[str, str]:
         """What a link has lost, by the fog that sent it, as far as the cloud knows."""
