@@ -474,11 +474,9 @@ def test_a_rollback_left_for_a_stopped_run_is_taken_at_its_next_start(tmp_path: 
     loop = begun(tmp_path, runtime)
     ask(tmp_path, MOVE, cuts={"fog-0": ()})
     loop.turn(1.0)
-    ask(tmp_path, STOP)
     ask(tmp_path, ROLLBACK)
-    again = begun(tmp_path, runtime)
+    begun(tmp_path, runtime)
     assert runtime.cuts["fog-0"] == SMALL
-    assert not again.stopping
     begun(tmp_path, runtime)
     assert list(RunFolder(tmp_path).control.iterdir()) == []
 
@@ -738,6 +736,27 @@ def test_a_stop_request_from_elsewhere_ends_the_run(tmp_path: Path) -> None:
         leave(run.folder, Request(kind=STOP))
         assert run.await_termination(60.0)
     assert run.status["state"] == "ended"
+
+
+def test_a_stop_of_the_life_before_is_forgotten_and_one_while_sites_start_is_not(
+    tmp_path: Path,
+) -> None:
+    asked = list[bool]()
+
+    @contextmanager
+    def slow_sites(*_: Any) -> Iterator[Any]:
+        if asked:
+            leave(RunFolder(tmp_path / "run"), Request(kind=STOP))
+        asked.append(True)
+        yield PlayedRuntime()
+
+    (tmp_path / "run").mkdir()
+    leave(RunFolder(tmp_path / "run"), Request(kind=STOP))
+    with handle(tmp_path / "run", open_sites=slow_sites) as run:
+        assert not run.await_termination(0.5)
+    again = handle(tmp_path / "run", open_sites=slow_sites).start(wait=False)
+    assert again.await_termination(60.0)
+    assert (len(asked), again.status["state"]) == (2, "ended")
 
 
 def test_a_feed_gets_a_gateway_for_each_fog_and_its_end_is_told(tmp_path: Path) -> None:

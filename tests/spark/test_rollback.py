@@ -285,13 +285,11 @@ def test_what_is_refused_at_a_start_is_told_where_people_look(tmp_path: Path) ->
     stage = Stage(tmp_path)
     stage.folder.write_history(HISTORY[-1:])
     leave(stage.folder, Request(kind=ROLLBACK))
-    leave(stage.folder, Request(kind=STOP))
     loop = stage.start()
     last = stage.folder.read_decisions()[-1]
     told = "refused: there are no earlier cuts to go back to"
     assert (last["cause"], last["changed"], last["reason"]) == ("rollback", False, told)
     assert loop.status("running", 12.0)["last_decision"]["reason"] == told
-    assert not loop.stopping
     # To one who waits for the answer it is told at once.
     request = leave(stage.folder, Request(kind=ROLLBACK))
     loop.turn(13.0)

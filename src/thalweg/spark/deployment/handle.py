@@ -29,6 +29,7 @@ from thalweg.spark.deployment.control import (
     Refused,
     Request,
     await_answer,
+    forget_stops,
     give_up,
     leave,
     leave_rollback,
@@ -140,6 +141,8 @@ class Deployment:
             raise ThalwegError("a deployment is started once. Hint: make a new one of the folder.")
         holding = ExitStack()
         holding.enter_context(self.folder.hold())
+        # From here on, whoever asks for a stop means this run, also while its sites start.
+        forget_stops(self.folder)
         self.folder.write_manifest(self.prepared.manifest)
         self.folder.write_page(None)
         self.folder.write_model(self.prepared.pipeline.application, self.prepared.adapter.network)

@@ -23,7 +23,6 @@ from thalweg.spark.deployment.control import (
     Request,
     answer,
     forget_answers,
-    forget_stops,
     take_one,
 )
 from thalweg.spark.deployment.decisions import AdapterState, Verdict, expected_of, figures_of
@@ -79,7 +78,6 @@ class DeploymentLoop:
         self._take_time(now_s)
         forget_answers(self._parts.folder)
         self._tell_mended(self._parts.mended, now_s)
-        forget_stops(self._parts.folder)
         running = self.cuts
         missing = {fog: cut for fog, cut in cuts.items() if fog not in running}
         if running and not missing:
