@@ -31,6 +31,7 @@ from thalweg.spark.keyed.work import KeyedOptions, KeyedWork
 from thalweg.spark.log import Log
 from thalweg.spark.log.names import EpochPlace
 from thalweg.spark.query.publisher import BatchGate
+from thalweg.spark.query.source_lists import SourceLists
 from thalweg.spark.query.spec import QuerySpec
 
 if TYPE_CHECKING:
@@ -114,9 +115,11 @@ class KeyedPublisher:
     def __init__(self, spec: QuerySpec, folder: Path) -> None:
         self._spec = spec
         self._folder = folder
+        # A keyed query begins anew at every start: its lists need not survive a power cut.
+        self._lists = SourceLists(spec.checkpoint, durable=False)
         self._work: KeyedWork | None = None
 
-    def __call__(self, batch: DataFrame, _number: int) -> None:
+    def __call__(self, batch: DataFrame, number: int) -> None:
         """Work on what the batch has."""
         BatchGate(self._spec.checkpoint).pass_through()
         if self._work is None:
@@ -129,6 +132,7 @@ class KeyedPublisher:
                 rows = table.filter(pc.equal(table.column(LOT), lot))
                 end = json.loads((self._folder / f"{lot}.json").read_bytes())
                 self._work.do(lot, rows, end)
+        self._lists.shorten(number)
 
     def __getstate__(self) -> dict[str, Any]:
         # State and writers are made where the batches run.

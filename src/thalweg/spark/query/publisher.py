@@ -22,6 +22,7 @@ from thalweg.spark.query.clock import DAWN_MS, SINK_CLOCK, SITE_CLOCK, clock_tab
 from thalweg.spark.query.feeder import TakenLots
 from thalweg.spark.query.left_out import LEFT_OUT_STREAM, places_of
 from thalweg.spark.query.set_aside import LETTER_SCHEMA, SetAside
+from thalweg.spark.query.source_lists import SourceLists
 from thalweg.spark.query.spec import QuerySpec
 
 if TYPE_CHECKING:
@@ -75,8 +76,11 @@ class BatchPublisher:
         open_writer: Callable[[str], LogWriter],
         told: ToldTime | None = None,
         set_aside: SetAside | None = None,
+        *,
+        durable: bool = True,
     ) -> None:
         self._gate = BatchGate(checkpoint)
+        self._lists = SourceLists(checkpoint, durable=durable)
         self._taken = TakenLots(checkpoint)
         self._told = told
         self._set_aside = set_aside
@@ -116,6 +120,7 @@ class BatchPublisher:
         if self._told and time_ms is not None and time_ms > DAWN_MS:
             # After all rows: who reads it may count on their being there.
             self._writer(self._told.stream).publish(number, clock_table(time_ms))
+        self._lists.shorten(number)
 
     def _publish_places(self, number: int, places: pa.Table) -> None:
         """Say which rows of its sources the batch was done without; the cloud's are not asked."""

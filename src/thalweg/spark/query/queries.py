@@ -266,7 +266,9 @@ def _build(
     )
     outlets = {**parts_of.outlets, CLOCK: ()}
     set_aside = SetAside(_intake_folder(spec))
-    publisher = BatchPublisher(spec.checkpoint, outlets, opener, told, set_aside)
+    publisher = BatchPublisher(
+        spec.checkpoint, outlets, opener, told, set_aside, durable=spec.durable
+    )
     return put_together(parts), publisher
 
 
