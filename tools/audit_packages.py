@@ -91,6 +91,8 @@ def run_pip_audit(file: Path) -> dict[str, Any]:
     ran = subprocess.run(  # nosec B603  # our own environment's pip-audit
         [sys.executable, "-m", "pip_audit", *words, "--progress-spinner", "off"],
         stdout=subprocess.PIPE,
+        # It says that nothing was found also where it could look up nobody.
+        stderr=subprocess.DEVNULL,
         text=True,
         check=False,
     )
