@@ -313,7 +313,7 @@ def test_what_a_link_has_thrown_away_is_sent_again_by_the_fog_that_had_sent_it(
         assert cloud.links.error_of(cloud.queries[0]) is None
         # The other fog had lost nothing.
         assert len(wire.sent) == 1 + 3 + 3 + 1
-        assert made(sites, coordinator).restart("cloud", "cloud@0") == []
+        assert made(sites, coordinator).restart("cloud", "cloud@0") == ()
     finally:
         for site in sites.values():
             site.links.close()
