@@ -69,6 +69,11 @@ def test_a_dead_site_is_started_again_however_late_it_was() -> None:
     assert all(patience.is_to_restart(failed(), alive=False) for _ in range(20))
 
 
+def test_an_epoch_is_not_got_ready_twice_at_the_same_time() -> None:
+    patience = StepPatience(most=MOST)
+    assert all(patience.is_to_restart(late(command="prepare"), alive=True) for _ in range(20))
+
+
 def test_a_step_that_fails_each_time_is_given_up_with_its_reason() -> None:
     patience = StepPatience(most=MOST)
     assert all(patience.is_to_restart(failed(), alive=True) for _ in range(MOST))

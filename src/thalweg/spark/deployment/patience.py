@@ -37,7 +37,8 @@ class StepPatience:
         if not alive:
             return True
         if isinstance(error, SiteLate):
-            return self._is_late_too_long(error.site)
+            # Asked again, an epoch would be got ready for another time, beside the one under way.
+            return error.command == "prepare" or self._is_late_too_long(error.site)
         step = (error.site, error.command)
         self._failed[step] += 1
         if self._failed[step] > self.most:
