@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import tempfile
 from collections.abc import Iterator
@@ -73,11 +74,15 @@ class Query:
             folder=folder,
         )
 
+    def lots(self) -> list[Path]:
+        """The files that are laid down."""
+        return list(rows_folder(self._folder).glob("[!.]*.parquet"))
+
     def turn(self, kill: str | None = None) -> bool:
         """Whether there was anything to do."""
         with patch("thalweg.spark.keyed.feed._FOLLOW_EVERY_S", 0.0):
             self.feeder.look()
-        files = sorted(set(rows_folder(self._folder).glob("[!.]*.parquet")) - self._taken)
+        files = sorted(set(self.lots()) - self._taken)
         self._taken.update(files)
         if files:
             with killed(kill):
@@ -335,3 +340,23 @@ def test_options_of_a_query_are_checked_all_at_once(tmp_path: Path) -> None:
         "options.input",
         "options.operator",
     }
+
+
+def test_lots_are_never_older_than_those_before_whatever_the_clock_says(tmp_path: Path) -> None:
+    world, times_ns, year_ns = World(tmp_path), [], 365 * 86_400 * 10**9
+    write_table = pq.write_table
+
+    def write_by_this_clock(rows: pa.Table, file: Path, **options: Any) -> None:
+        write_table(rows, file, **options)
+        if len(times_ns) == 1:
+            ahead_ns = file.stat().st_mtime_ns + year_ns
+            os.utime(file, ns=(ahead_ns, ahead_ns))
+
+    with patch("thalweg.spark.keyed.feed.pq.write_table", write_by_this_clock):
+        for vehicle in (1, 2, 1, 2):
+            world.enter([vehicle])
+            assert world.queries[0].turn()
+            (file,) = world.queries[0].lots()
+            times_ns.append(file.stat().st_mtime_ns)
+    assert times_ns == sorted(times_ns)
+    assert times_ns[-1] - times_ns[0] >= year_ns

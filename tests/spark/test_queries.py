@@ -27,7 +27,7 @@ from thalweg.spark.log.writer import LogWriter
 from thalweg.spark.query.checkpoint import Stand
 from thalweg.spark.query.clock import END_OF_TIME_MS, SOURCE_CLOCK, clock_table
 from thalweg.spark.query.feeder import TakenLots
-from thalweg.spark.query.intake import Intake
+from thalweg.spark.query.intake import Intake, read_rows_files, write_rows
 from thalweg.spark.query.plan import plan_query
 from thalweg.spark.query.publisher import BatchGate, BatchHeld, put_together, take_apart
 from thalweg.spark.query.queries import check_query, start_query
@@ -308,6 +308,51 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("pyspark")
     with site_session(tmp_path_factory.mktemp("session")) as session:
         yield session
+
+
+def test_files_are_taken_once_however_the_clock_goes_and_not_remembered_for_long(
+    session: Any, tmp_path: Path
+) -> None:
+    rows, taken = tmp_path / "rows", []
+    rows.mkdir()
+
+    def take(**options: str) -> None:
+        stream = read_rows_files(session, rows, "n long")
+        if options:
+            stream = session.readStream.schema("n long").options(**options).parquet(str(rows))
+
+        def keep(batch: Any, _: int) -> None:
+            taken.extend(batch.toArrow().column("n").to_pylist())
+
+        written = stream.writeStream.foreachBatch(keep).trigger(availableNow=True)
+        query = written.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        query.awaitTermination()
+
+    def lay(number: int) -> Path:
+        file = rows / f"{number}.parquet"
+        write_rows(pa.table({"n": [number]}), file)
+        return file
+
+    def shift(file: Path, seconds: float) -> None:
+        at_s = file.stat().st_mtime + seconds
+        os.utime(file, (at_s, at_s))
+
+    lay(0)
+    # As queries did that were begun by an earlier release.
+    take(maxFileAge="7d")
+    shift(lay(1), 30 * 86_400.0)
+    take()
+    lay(2)
+    take()
+    for number in (0, 1):
+        (rows / f"{number}.parquet").unlink()
+    lay(3)
+    take()
+    assert taken == [0, 1, 2, 3]
+    # What Spark does not take it does not have to remember, either.
+    shift(lay(4), -2 * 3600.0)
+    take()
+    assert taken == [0, 1, 2, 3]
 
 
 def test_frames_put_together_come_apart_as_they_were(session: Any) -> None:

@@ -18,6 +18,7 @@ from thalweg.spark.log.names import EpochPlace
 from thalweg.spark.log.plan import Reading
 from thalweg.spark.log.reader import LogError, Offset, Segment
 from thalweg.spark.log.segment import read_batches
+from thalweg.spark.query.intake import be_no_older
 
 LOT = "_lot"
 _BEGIN = -(1 << 40)
@@ -64,6 +65,7 @@ class KeyedFeeder:
         self._told_of: tuple[EpochPlace, int] | None = None
         self._next = 0
         self._laid = -1
+        self._newest_ns = 0
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._feed, daemon=True)
 
@@ -168,6 +170,7 @@ class KeyedFeeder:
         # Spark does not look at what begins with a dot.
         draft = self._file(lot).with_name(f".{lot}")
         pq.write_table(rows, draft, compression="none", use_dictionary=False)
+        self._newest_ns = be_no_older(draft, self._newest_ns)
         draft.rename(self._file(lot))
 
     def _file(self, lot: int) -> Path:

@@ -30,6 +30,7 @@ from thalweg.spark.keyed.operator import load_operator
 from thalweg.spark.keyed.work import KeyedOptions, KeyedWork
 from thalweg.spark.log import Log
 from thalweg.spark.log.names import EpochPlace
+from thalweg.spark.query.intake import read_rows_files
 from thalweg.spark.query.publisher import BatchGate
 from thalweg.spark.query.source_lists import SourceLists
 from thalweg.spark.query.spec import QuerySpec
@@ -56,7 +57,7 @@ def start(session: SparkSession, spec: QuerySpec) -> KeyedQuery:
     folder = runs / uuid4().hex
     rows_folder(folder).mkdir(parents=True)
     schema = operator.rows.append(pa.field(LOT, pa.int64()))
-    stream = session.readStream.schema(from_arrow_schema(schema)).parquet(str(rows_folder(folder)))
+    stream = read_rows_files(session, rows_folder(folder), from_arrow_schema(schema))
     query = (
         stream.writeStream.foreachBatch(KeyedPublisher(spec, folder))
         .queryName(spec.name)

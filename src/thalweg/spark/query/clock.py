@@ -23,7 +23,7 @@ import pyarrow as pa
 from thalweg.spark.log.names import EDGES, SINKS, SOURCES
 from thalweg.spark.log.plan import Reading, advance
 from thalweg.spark.pipeline.kinds import CLOCK
-from thalweg.spark.query.intake import Intake, write_rows
+from thalweg.spark.query.intake import Intake, read_rows_files, write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,7 +81,7 @@ class Clock:
 
     def stream(self, session: SparkSession) -> DataFrame:
         """The clock as a frame that moves a query's time on and never has a row."""
-        read = session.readStream.schema("time timestamp").parquet(str(self.rows_folder))
+        read = read_rows_files(session, self.rows_folder, "time timestamp")
         return read.withWatermark("time", "0 seconds").where(_NEVER)
 
     def _show(self) -> None:

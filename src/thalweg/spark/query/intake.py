@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
@@ -30,6 +31,15 @@ from thalweg.spark.log.reader import LogError, Offset
 from thalweg.spark.log.segment import Segment, read_batches
 from thalweg.spark.pipeline.windows import BOUNDS
 from thalweg.spark.query.left_out import RowPlace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+# For so long Spark keeps every file that it has taken in memory. A week is what it does by itself:
+# at two files in a second, over a million of them. Files here only become younger (`be_no_older`),
+# so that the one which is laid down next is always within it.
+_REMEMBERED = "1h"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +172,7 @@ def write_rows(table: pa.Table, target: Path, disk: Disk | None = None) -> None:
     # Spark does not look at what begins with a dot.
     draft = target.with_name(f".{uuid4().hex}")
     pq.write_table(table, draft, compression="none", use_dictionary=False)
-    _be_younger(draft, target)
+    be_no_older(draft, _least_ns(target))
     if disk is not None and disk.durable:
         with draft.open("r+b") as file:
             disk.sync_file(file)
@@ -171,18 +181,34 @@ def write_rows(table: pa.Table, target: Path, disk: Disk | None = None) -> None:
         disk.sync_folder(target.parent)
 
 
-def _be_younger(draft: Path, target: Path) -> None:
-    """Let a file be no older than the one before it, whatever was done to the clock.
+def read_rows_files(session: SparkSession, folder: Path, schema: StructType | str) -> DataFrame:
+    """The rows of the numbered files in a folder, each file a batch as soon as it is there."""
+    reader = session.readStream.schema(schema).option("maxFileAge", _REMEMBERED)
+    return reader.parquet(str(folder))
 
-    Spark takes no file that is a week older than the newest that it has seen.
+
+def be_no_older(file: Path, least_ns: int) -> int:
+    """Let a file be no older than this, whatever was done to the clock; tells how old it is.
+
+    Spark takes no file that is by `maxFileAge` older than the newest that it has seen.
     """
+    is_ns = file.stat().st_mtime_ns
+    if is_ns >= least_ns:
+        return is_ns
+    os.utime(file, ns=(least_ns, least_ns))
+    return least_ns
+
+
+def _least_ns(target: Path) -> int:
+    """How old a file may be at most: as the one before it, and the one in whose place it comes."""
     if not target.stem.isdecimal():
-        return
+        return 0
     before = target.with_name(f"{int(target.stem) - 1}{target.suffix}")
-    with suppress(FileNotFoundError):
-        least_ns = before.stat().st_mtime_ns
-        if draft.stat().st_mtime_ns < least_ns:
-            os.utime(draft, ns=(least_ns, least_ns))
+    least_ns = 0
+    for file in (before, target):
+        with suppress(FileNotFoundError):
+            least_ns = max(least_ns, file.stat().st_mtime_ns)
+    return least_ns
 
 
 def newest_of(table: pa.Table, time: str | None, before_us: int | None = None) -> int | None:

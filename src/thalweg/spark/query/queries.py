@@ -38,7 +38,7 @@ from thalweg.spark.query.clock import (
     SourceTime,
 )
 from thalweg.spark.query.feeder import Feeder
-from thalweg.spark.query.intake import Intake
+from thalweg.spark.query.intake import Intake, read_rows_files
 from thalweg.spark.query.parts import QueryParts, opening_edges
 from thalweg.spark.query.plan import QueryPlan, plan_query
 from thalweg.spark.query.publisher import (
@@ -228,18 +228,18 @@ def _build(
     """The stream of a query, and what is done with its batches."""
     pipeline, plan = parts_of.pipeline, parts_of.plan
 
-    def read(folder: Path, sender: str, reader: str | None = None) -> DataFrame:
+    def read_lots(stream: str, sender: str, reader: str | None = None) -> DataFrame:
         schema = parts_of.row_schema(sender, reader)
-        return session.readStream.schema(schema).parquet(str(folder))
+        return read_rows_files(session, intakes[stream].rows_folder, schema)
 
-    frames = {n: read(intakes[stream].rows_folder, n) for n, stream in plan.sources.items()}
-    inbox = {edge: read(intakes[s].rows_folder, *edge) for edge, s in plan.inbox.items()}
+    frames = {n: read_lots(stream, n) for n, stream in plan.sources.items()}
+    inbox = {edge: read_lots(stream, *edge) for edge, stream in plan.inbox.items()}
     for edge, folder in plan.carried.items():
         # Spark wants a folder; whether the rows are there that have to be was asked before. A query
         # that is held takes them as soon as they are. Nothing comes of it: no reader refuses them
         # or fails on them, and windows are put out when time goes on, which waits for the release.
         Path(folder).mkdir(parents=True, exist_ok=True)
-        inbox[edge] = read(Path(folder), *edge)
+        inbox[edge] = session.readStream.schema(parts_of.row_schema(*edge)).parquet(folder)
         if spec.watched:
             inbox[edge] = watch_inbox(*edge, inbox[edge])
     counting = parts_of.counting(session) if spec.watched else None
