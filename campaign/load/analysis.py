@@ -12,6 +12,8 @@ from scipy import stats
 _MOST_ALIKE = 0.95
 # What twice as much as is possible would give.
 _PLAINLY = 0.5
+# Until batches are as large as a rate needs them, a lag rises at any rate.
+_AT_ONCE = 0.1
 LEAST_POINTS = 6
 LONGEST_WARM_UP_S = 600.0
 """As long as a monitor remembers batches: until then a run has more in memory every minute."""
@@ -78,6 +80,11 @@ class Step:
         sent = self.born_per_s >= 0.9 * self.asked_per_s
         rows = self.lag_rows.per_s <= self.tolerance * self.asked_per_s
         return sent and rows and self.lag_s.per_s <= self.tolerance
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is too much however the measurement was off, and however batches may grow."""
+        return self.lag_s is not None and self.lag_s.low_per_s > max(_AT_ONCE, self.tolerance)
 
     @property
     def is_unsure(self) -> bool:

@@ -17,6 +17,8 @@ _LONGER = 3.0
 _MOST_HOLDS = 8
 # A fiftieth: what 2 % too much gives.
 _HELD_TOLERANCE = 0.02
+# Of the time for which the maximum is held, before it may be said to be too much.
+_LEAST_HELD = 0.2
 
 
 class Loaded(Protocol):
@@ -120,10 +122,10 @@ def find_run_maximum(rig: Loaded, schedule: Schedule, tell: Tell) -> Maximum:
     while rate := next_rate(steps, schedule.first_per_s, schedule.factor, schedule.close):
         if len(steps) >= _MOST_STEPS:
             break
-        step = _take_step(rig, schedule, rate, calm_s, schedule.step_s)
+        step = take_step(rig, schedule, rate, calm_s, schedule.step_s)
         if step.is_unsure:
             _drain(rig, schedule, find_maximum(steps) or rate / 4, calm_s + schedule.settle_s)
-            step = _take_step(rig, schedule, rate, calm_s, _LONGER * schedule.step_s)
+            step = take_step(rig, schedule, rate, calm_s, _LONGER * schedule.step_s)
         steps.append(step)
         tell(_describe(step))
         if not step.keeps_up:
@@ -137,7 +139,7 @@ def _hold(rig: Loaded, schedule: Schedule, steps: list[Step], calm_s: float, tel
     """Hold what was found for long; where that is too much, a little less, and so on."""
     rate = find_maximum(steps)
     for _ in range(_MOST_HOLDS):
-        step = _take_step(rig, schedule, rate, calm_s, schedule.hold_s, _HELD_TOLERANCE)
+        step = take_step(rig, schedule, rate, calm_s, schedule.hold_s, _HELD_TOLERANCE)
         steps.append(step)
         tell(f"held: {_describe(step)}")
         if step.keeps_up:
@@ -201,7 +203,7 @@ def _warm_up(rig: Loaded, schedule: Schedule) -> float:
     return lag.seconds
 
 
-def _take_step(
+def take_step(
     rig: Loaded,
     schedule: Schedule,
     per_s: float,
@@ -209,25 +211,40 @@ def _take_step(
     seconds: float,
     tolerance: float = 0.1,
 ) -> Step:
-    """Look at the lag each time that results have come out: in between it rises at any rate."""
+    """Look at the lag each time that results have come out: in between it rises at any rate.
+
+    A step ends early where it is plain that it is too much: all that comes has to go again.
+    """
     rig.dial.per_s = per_s
     # What came at the rate before has to be out.
     rig.wait(schedule.settle_s + calm_s)
-    begin_s = rig.now_s
-    lags = [(rig.now_s, rig.read_lag())]
+    first = last = (rig.now_s, rig.read_lag())
     fresh = list[tuple[float, Lag]]()
-    while _goes_on(schedule, seconds, rig.now_s - begin_s, len(fresh)):
+    while _goes_on(schedule, seconds, last[0] - first[0], len(fresh)):
         rig.wait(_LOOK_S)
-        before = lags[-1][1].results_upto_us
-        lags.append((rig.now_s, rig.read_lag()))
-        if lags[-1][1].results_upto_us != before:
-            fresh.append(lags[-1])
+        before, last = last, (rig.now_s, rig.read_lag())
+        if last[1].results_upto_us == before[1].results_upto_us:
+            continue
+        fresh.append(last)
+        was_held = last[0] - first[0] >= _LEAST_HELD * schedule.hold_s
+        if was_held and _judge(per_s, tolerance, first, last, fresh).is_plain:
+            break
     rig.sample("maximum")
-    (first_s, first), (last_s, last) = lags[0], lags[-1]
+    return _judge(per_s, tolerance, first, last, fresh)
+
+
+def _judge(
+    per_s: float,
+    tolerance: float,
+    first: tuple[float, Lag],
+    last: tuple[float, Lag],
+    fresh: list[tuple[float, Lag]],
+) -> Step:
+    """What the lags of a step say: its first, its last, and those when results came out."""
     at_s, enough = [at_s for at_s, _ in fresh], len(fresh) >= LEAST_POINTS
     return Step(
         asked_per_s=per_s,
-        born_per_s=(last.born_rows - first.born_rows) / (last_s - first_s),
+        born_per_s=(last[1].born_rows - first[1].born_rows) / (last[0] - first[0]),
         lag_rows=fit_slope(at_s, [float(lag.rows) for _, lag in fresh]) if enough else None,
         lag_s=fit_slope(at_s, [lag.seconds or 0.0 for _, lag in fresh]) if enough else None,
         tolerance=tolerance,

@@ -45,6 +45,7 @@ from campaign.load.phases import (
     find_run_maximum,
     overload,
     soak,
+    take_step,
 )
 from campaign.load.report import Findings, detail_findings, tell_findings
 from campaign.load.rig import Dial, Sample
@@ -291,6 +292,32 @@ def test_rate_that_is_a_little_too_much_is_found_out_when_it_is_held():
     # Short steps alone would have said more.
     searched = [step for step in maximum.steps if step.tolerance == 0.1]
     assert find_maximum(searched) >= maximum.per_s
+
+
+def test_rate_that_is_plainly_too_much_is_not_held_to_the_end():
+    class Timed(Queue):
+        """A queue that notes when steps end."""
+
+        def __init__(self, most_per_s):
+            super().__init__(most_per_s)
+            self.ends_s = []
+
+        def sample(self, phase):
+            self.ends_s.append(self.now_s)
+            return super().sample(phase)
+
+    def hold(most_per_s):
+        queue = Timed(most_per_s)
+        begin_s = queue.now_s
+        step = take_step(queue, Schedule(soak_s=60.0), 9000.0, 1.0, 300.0, 0.02)
+        return step, queue.ends_s[-1] - begin_s
+
+    step, seconds = hold(6000.0)
+    assert not step.keeps_up
+    assert 60.0 <= seconds < 150.0
+    step, seconds = hold(10_000.0)
+    assert step.keeps_up
+    assert seconds >= 300.0
 
 
 def test_run_that_holds_no_rate_is_told():
