@@ -30,6 +30,7 @@ from thalweg.spark.keyed.operator import load_operator
 from thalweg.spark.keyed.work import KeyedOptions, KeyedWork
 from thalweg.spark.log import Log
 from thalweg.spark.log.names import EpochPlace
+from thalweg.spark.query.ended_batches import EndedBatches
 from thalweg.spark.query.intake import read_rows_files
 from thalweg.spark.query.publisher import BatchGate
 from thalweg.spark.query.source_lists import SourceLists
@@ -116,12 +117,14 @@ class KeyedPublisher:
     def __init__(self, spec: QuerySpec, folder: Path) -> None:
         self._spec = spec
         self._folder = folder
+        self._ended = EndedBatches()
         # A keyed query begins anew at every start: its lists need not survive a power cut.
         self._lists = SourceLists(spec.checkpoint, durable=False)
         self._work: KeyedWork | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Work on what the batch has."""
+        self._ended.let_go()
         BatchGate(self._spec.checkpoint).pass_through()
         if self._work is None:
             self._work = KeyedWork(self._spec)

@@ -19,6 +19,7 @@ from thalweg.spark.monitor.record import figures_of
 from thalweg.spark.pipeline.kinds import DEAD_LETTERS
 from thalweg.spark.query.checkpoint import watermark_of
 from thalweg.spark.query.clock import DAWN_MS, SINK_CLOCK, SITE_CLOCK, clock_table, read_mark
+from thalweg.spark.query.ended_batches import EndedBatches
 from thalweg.spark.query.feeder import TakenLots
 from thalweg.spark.query.left_out import LEFT_OUT_STREAM, places_of
 from thalweg.spark.query.set_aside import LETTER_SCHEMA, SetAside
@@ -80,6 +81,7 @@ class BatchPublisher:
         durable: bool = True,
     ) -> None:
         self._gate = BatchGate(checkpoint)
+        self._ended = EndedBatches()
         self._lists = SourceLists(checkpoint, durable=durable)
         self._taken = TakenLots(checkpoint)
         self._told = told
@@ -100,6 +102,7 @@ class BatchPublisher:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Publish the batch of this number."""
+        self._ended.let_go()
         self._gate.pass_through()
         lots = self._taken.record(number)
         tables = take_apart(batch.toArrow(), self._outlets)

@@ -25,6 +25,7 @@ from thalweg.errors import InvalidInput, NotInTime, ThalwegError
 from thalweg.spark.class_archive import archive_options
 from thalweg.spark.java import find_java
 from thalweg.spark.query.carry import CarryOrder, carry_windows
+from thalweg.spark.query.ended_batches import spare_what_stays
 from thalweg.spark.query.rehearsal import rehearse
 from thalweg.spark.query.running import RunningQuery
 from thalweg.spark.query.spec import QuerySpec
@@ -77,6 +78,7 @@ class SiteProcess:
                 self._answer(opening["id"], failure(error))
                 return 1
             quieten(self._session)
+            spare_what_stays()
             self._answer(opening["id"], {"result": {"pid": os.getpid()}})
             self._ending.wait()
             self._queries.stop_all()
