@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 _MOST_ALIKE = 0.95
@@ -53,6 +54,29 @@ class Growth:
         What swings comes back to where it was; what leaks leaves all that it was behind.
         """
         return max(0.0, self.last - self.most_at_first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The mean of the first third of a time and of the last, and how far that may be off.
+
+    What swings has other means in two thirds of a time although it is level; a share without
+    its interval says as little as a slope without one.
+    """
+
+    first: float
+    last: float
+    reach: float
+    """The true difference is no farther away than this 19 times in 20."""
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """By which part of the first value it has grown: as measured, at least, at most."""
+        if not self.first:
+            return 0.0, 0.0, 0.0
+        grown = self.last - self.first
+        least, most = grown - self.reach, grown + self.reach
+        return grown / self.first, least / self.first, most / self.first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,25 +151,47 @@ def fit_slope(at_s: Sequence[float], values: Sequence[float]) -> Slope:
     x = x - x.mean()
     per_s = float(x @ y / (x @ x))
     rest = y - y.mean() - per_s * x
-    squares = float(rest @ rest)
-    alike = float(rest[1:] @ rest[:-1]) / squares if squares > 0.0 else 0.0
-    alike = min(max(alike, 0.0), _MOST_ALIKE)
-    points = max(x.size * (1.0 - alike) / (1.0 + alike), 4.0)
-    error = float(np.sqrt(squares / (points - 2.0) / (x @ x)))
+    points = max(x.size * _independent_share(rest), 4.0)
+    error = float(np.sqrt(rest @ rest / (points - 2.0) / (x @ x)))
     reach = float(stats.t.ppf(0.975, points - 2.0)) * error
     return Slope(per_s=per_s, low_per_s=per_s - reach, high_per_s=per_s + reach)
 
 
-def find_growth(
-    at_s: Sequence[float],
-    values: Sequence[float],
-    usual: Callable[[Sequence[float]], float] = median,
-) -> Growth:
-    """How the last third of a time differs from the first, by what is usual in each.
+def find_growth(at_s: Sequence[float], values: Sequence[float]) -> Growth:
+    """How the last third of a time differs from the first, by the median of each.
 
     Raises:
         ValueError: where one of them is empty.
     """
+    first, last = _outer_thirds(at_s, values)
+    return Growth(first=median(first), last=median(last), most_at_first=max(first))
+
+
+def compare_thirds(at_s: Sequence[float], values: Sequence[float]) -> Change:
+    """How the mean of the last third of a time differs from that of the first, by Welch's interval.
+
+    As for a slope, each third has as many points as are independent of one another.
+
+    Raises:
+        ValueError: where one of them is empty.
+    """
+    thirds = [np.asarray(third, dtype=float) for third in _outer_thirds(at_s, values)]
+    first, last = (float(third.mean()) for third in thirds)
+    rest = np.concatenate([third - third.mean() for third in thirds])
+    share = _independent_share(rest)
+    points = [max(third.size * share, 2.0) for third in thirds]
+    errors = [float(np.var(t)) / (n - 1.0) for t, n in zip(thirds, points, strict=True)]
+    error = sum(errors)
+    if error == 0.0:
+        return Change(first=first, last=last, reach=0.0)
+    freedom = error**2 / sum(e**2 / (n - 1.0) for e, n in zip(errors, points, strict=True))
+    reach = float(stats.t.ppf(0.975, freedom)) * float(np.sqrt(error))
+    return Change(first=first, last=last, reach=reach)
+
+
+def _outer_thirds(
+    at_s: Sequence[float], values: Sequence[float]
+) -> tuple[list[float], list[float]]:
     begin_s, end_s = min(at_s, default=0.0), max(at_s, default=0.0)
     third_s = (end_s - begin_s) / 3.0
     pairs = list(zip(at_s, values, strict=True))
@@ -153,7 +199,15 @@ def find_growth(
     last = [value for t, value in pairs if t > end_s - third_s]
     if not first or not last:
         raise ValueError(f"growth needs values in the first and the last third, not {len(pairs)}")
-    return Growth(first=usual(first), last=usual(last), most_at_first=max(first))
+    return first, last
+
+
+def _independent_share(rest: NDArray[np.float64]) -> float:
+    """How many independent points a point of a series counts for, by how alike neighbours are."""
+    squares = float(rest @ rest)
+    alike = float(rest[1:] @ rest[:-1]) / squares if squares > 0.0 else 0.0
+    alike = min(max(alike, 0.0), _MOST_ALIKE)
+    return (1.0 - alike) / (1.0 + alike)
 
 
 def find_maximum(steps: Sequence[Step]) -> float:
