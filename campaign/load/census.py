@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ _PROC = Path("/proc")
 # Fields of /proc/PID/stat after the name, which may hold spaces: state is the first.
 _STATE, _PARENT, _BORN, _RESIDENT = 0, 1, 19, 21
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_HEAP_LOOKS, _HEAP_LOOK_S = 5, 4.0
 _JCMD_TIMEOUT_S = 60.0
 COORDINATOR = "coordinator"
 
@@ -123,6 +124,23 @@ def _read_table() -> dict[int, _Entry]:
                     command=head.partition("(")[2],
                 )
     return table
+
+
+def least_live_heaps(
+    jvms: Mapping[str, int], java: Path, wait: Callable[[float], None]
+) -> dict[str, int]:
+    """The least that is reachable in each JVM in some looks; who does not tell is left out.
+
+    A batch under way has up to half as much again, so one look says little.
+    """
+    least: dict[str, int] = {}
+    for look in range(_HEAP_LOOKS):
+        wait(_HEAP_LOOK_S if look else 0.0)
+        for role, pid in sorted(jvms.items()):
+            heap = live_heap_bytes(pid, java)
+            if heap is not None:
+                least[role] = min(heap, least.get(role, heap))
+    return least
 
 
 def live_heap_bytes(pid: int, java: Path) -> int | None:

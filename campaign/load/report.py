@@ -199,7 +199,7 @@ def _tell_heaps(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator
             value=100.0 * (after[role] - before[role]) / before[role],
             unit="%",
             note=f"{before[role] / 2**20:,.1f} → {after[role] / 2**20:,.1f} MiB reachable after a "
-            "full collection, from the soak's begin to its end, warm-up included",
+            "full collection, the least of some looks, at the soak's begin and end, with warm-up",
         )
 
 

@@ -15,7 +15,7 @@ from campaign.load.census import (
     ProcessCensus,
     ProcessFigures,
     count_temp_files,
-    live_heap_bytes,
+    least_live_heaps,
     take_folder,
 )
 from campaign.load.lag import Lag, LagGauge
@@ -158,8 +158,7 @@ class Rig:
         java = find_java().path
         processes = self.census.take(self._site_pids())
         jvms = {p.role: p.pid for p in processes if p.role.endswith(" jvm")}
-        heaps = {role: live_heap_bytes(pid, java) for role, pid in sorted(jvms.items())}
-        return {role: heap for role, heap in heaps.items() if heap is not None}
+        return least_live_heaps(jvms, java, self.wait)
 
     def _site_pids(self) -> dict[str, int]:
         sites = self.run.status.get("sites", {})

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from campaign.load import __main__ as command
+from campaign.load import census
 from campaign.load.analysis import (
     Belongings,
     Slope,
@@ -32,6 +33,7 @@ from campaign.load.census import (
     ProcessCensus,
     ProcessFigures,
     kind_of,
+    least_live_heaps,
     live_heap_bytes,
     read_histogram,
     take_belongings,
@@ -567,6 +569,17 @@ class FakeRun:
         lots = folder.with_name(f"{checkpoint}.intake") / label / "lots"
         lots.mkdir(parents=True, exist_ok=True)
         (lots / "0.json").write_text(json.dumps({"number": 0, "start": {}, "end": end}))
+
+
+def test_least_of_some_looks_at_a_heap_counts(monkeypatch):
+    looks = {1: [150, 110, 174, 105, 120], 2: [90, None, 80, 95, 85], 3: [None] * 5}
+    left = {pid: iter(heaps) for pid, heaps in looks.items()}
+    monkeypatch.setattr(census, "live_heap_bytes", lambda pid, _java: next(left[pid]))
+    waited = []
+    found = least_live_heaps({"cloud jvm": 1, "fog jvm": 2, "dead jvm": 3}, Path(), waited.append)
+    assert found == {"cloud jvm": 105, "fog jvm": 80}
+    assert waited[0] == 0.0
+    assert all(waited[1:])
 
 
 # The report
