@@ -131,7 +131,7 @@ def least_live_heaps(
 ) -> dict[str, int]:
     """The least that is reachable in each JVM in some looks; who does not tell is left out.
 
-    A batch under way has up to half as much again, so one look says little.
+    What a batch under way holds comes on top of that, so one look says little.
     """
     least: dict[str, int] = {}
     for look in range(_HEAP_LOOKS):
