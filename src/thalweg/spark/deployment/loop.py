@@ -222,6 +222,7 @@ class DeploymentLoop:
         rates = self._parts.tally.rates()
         self._decision = {
             "at_s": round(now_s, 3),
+            "code": self._parts.about.get("code"),
             "cause": cause,
             "changed": not same_cuts(before, after),
             "reason": reason,
