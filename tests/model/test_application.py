@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
@@ -181,6 +181,18 @@ def test_without_a_value_there_is_no_limit() -> None:
     limits = Limits()
     assert [limits.response_time_s, limits.uplink_bps, limits.usage] == [math.inf] * 3
     assert limits.uplink_least_bps == 0
+
+
+def test_an_application_whose_limits_are_none_has_no_limits() -> None:
+    app = make(between("a"), "s-a a-z", limits=None)
+    assert app.limits == Limits()
+    assert replace(app, limits=None).limits == Limits()
+
+
+def test_limits_are_limits() -> None:
+    assert messages(lambda: make(between("a"), "s-a a-z", limits=5)) == [
+        "limits: got 5, need a Limits, or None for no limits"
+    ]
 
 
 @pytest.mark.parametrize("seed", range(30))

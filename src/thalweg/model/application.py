@@ -76,6 +76,8 @@ class Limits:
 class Application:
     """A directed acyclic graph of operators, every one on a way from a source to a sink.
 
+    `limits=None` means no limits, as leaving them out does.
+
     >>> from thalweg.model import Application, Operator, Pin, Stream
     >>> app = Application(
     ...     name="count",
@@ -101,6 +103,7 @@ class Application:
         object.__setattr__(self, "operators", tuple(self.operators))
         object.__setattr__(self, "streams", tuple(self.streams))
         defects = Defects()
+        object.__setattr__(self, "limits", _require_limits(defects, self.limits))
         require_name(defects, "name", self.name)
         require_unique(defects, "operators", [operator.name for operator in self.operators])
         _require_ends(defects, self.operators)
@@ -168,6 +171,13 @@ def _is_number(value: object) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return abs(value) <= 10**300  # A whole number of 400 digits has no float.
     return isinstance(value, float) and not math.isnan(value)
+
+
+def _require_limits(defects: Defects, given: object) -> Limits:
+    """The limits as given; none where they are None."""
+    known = isinstance(given, Limits)
+    defects.require(known or given is None, "limits", given, "a Limits, or None for no limits")
+    return given if isinstance(given, Limits) else Limits()
 
 
 def _require_ends(defects: Defects, operators: Sequence[Operator]) -> None:
