@@ -18,7 +18,6 @@ from thalweg.estimate.rates import estimate_rates
 from thalweg.estimate.response import (
     Response,
     ResponseModel,
-    emission_bytes,
     estimate_response,
 )
 from thalweg.model import (
@@ -83,27 +82,13 @@ def slow_operator_s(slow: SlowTraffic, instance: int) -> float:
     return math.inf if rho >= 1 else rho / (2 * mu * (1 - rho)) + 1 / mu
 
 
-def slow_emission_bytes(slow: SlowTraffic, edge: Edge, period_s: float) -> float:
-    operator, rate = slow.operators[edge.source], slow.events_in(edge.source)
-    if operator.kind == "source":
-        seconds = period_s
-    elif isinstance(operator.window, TimeWindow):
-        seconds = operator.window.slide
-    elif rate == 0:
-        seconds = 0.0
-    else:
-        count = operator.window.events if isinstance(operator.window, CountWindow) else 1
-        seconds = count / rate
-    return slow.flow(edge) * slow.size_out(edge.source) * seconds
-
-
 def slow_crossing_s(slow: SlowTraffic, edge: Edge, model: ResponseModel) -> float:
     """Formulas (17) and (18)."""
     net = slow.deployment.problem.network
     a, b = int(slow.deployment.node[edge.source]), int(slow.deployment.node[edge.target])
     if a == b:
         return 0.0
-    size = slow_emission_bytes(slow, edge, model.source_period_s)
+    size = slow.emission_bytes(edge, model.source_period_s)
     ends = net.site_names[net.node_site[a]], net.site_names[net.node_site[b]]
     latency = float(net.latency_s(a, b))
     if ends in model.probes:
@@ -143,16 +128,6 @@ def test_the_response_time_is_that_of_the_slowest_path_walked(seed: int) -> None
     for figures in (response.operator_s, response.crossing_s, response.stream_s):
         assert not np.isnan(figures).any()
         assert (figures >= 0).all()
-
-
-@given(seeds)
-def test_emissions_are_those_of_each_flow_alone(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    problem = random_problem(rng)
-    deployment = deploy(problem, random_placement(rng, problem))
-    slow = SlowTraffic(deployment)
-    found = emission_bytes(deployment, estimate_rates(deployment), ResponseModel())
-    assert found == pytest.approx([slow_emission_bytes(slow, edge, 1.0) for edge in slow.edges])
 
 
 def test_a_time_window_in_the_fog_by_hand() -> None:

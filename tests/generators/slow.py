@@ -74,6 +74,24 @@ class SlowTraffic:
     def bps(self, edge: Edge) -> float:
         return self.flow(edge) * self.size_out(edge.source) * 8
 
+    def emission_events(self, edge: Edge, source_period_s: float = 1.0) -> float:
+        """The events that the sender puts on the edge at once."""
+        operator = self.operators[edge.source]
+        window, rate = operator.window, self.events_in(edge.source)
+        if operator.kind == "source":
+            return self.flow(edge) * source_period_s
+        if isinstance(window, TimeWindow):
+            return self.flow(edge) * window.slide
+        if isinstance(window, CountWindow):
+            worked_on = float(window.events) if rate > 0 else 0.0
+        else:
+            inputs = self.arriving(edge.source)
+            worked_on = sum(self.emission_events(each, source_period_s) for each in inputs)
+        return worked_on * operator.selectivity * edge.probability
+
+    def emission_bytes(self, edge: Edge, source_period_s: float = 1.0) -> float:
+        return self.emission_events(edge, source_period_s) * self.size_out(edge.source)
+
     def work(self, instance: int) -> float:
         """Instructions for one event."""
         operator = self.operators[instance]

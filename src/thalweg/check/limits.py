@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from thalweg.check.capacity import ROUNDING
 from thalweg.check.traffic import Flow, Traffic, instructions_per_event
@@ -15,7 +15,10 @@ from thalweg.model.plan import Violation
 from thalweg.model.problem import Problem
 
 SOURCE_PERIOD_S = 1.0
-"""Raw source data is sent once in this time."""
+"""A source emits once in this time."""
+
+Edge = tuple[Copy, Copy]
+"""Sender and receiver of a flow."""
 
 
 def check_limits(problem: Problem, unfolded: Unfolded, traffic: Traffic) -> Iterator[Violation]:
@@ -52,16 +55,15 @@ def response_time_s(problem: Problem, unfolded: Unfolded, traffic: Traffic) -> f
     leaving: dict[Copy, list[Flow]] = {copy: [] for copy in unfolded.node}
     for flow in traffic.flows:
         leaving[flow.sender].append(flow)
+    emission = count_emissions(problem, traffic)
     onward: dict[Copy, float] = {}
     worst = 0.0
     for copy in reversed(traffic.order):
         node = unfolded.node[copy]
         operators = sharing[node] + int(net.node_operators[node])
         own = _copy_latency_s(problem, traffic, copy, float(net.node_cpu_ips[node]), operators)
-        onward[copy] = own + max(
-            (_crossing_s(problem, traffic, flow) + onward[flow.receiver] for flow in leaving[copy]),
-            default=0.0,
-        )
+        after = [_crossing_s(problem, emission, f) + onward[f.receiver] for f in leaving[copy]]
+        onward[copy] = own + max(after, default=0.0)
         if app.operator(copy[0]).kind == "source":
             delay = float(net.site_edge_delay_s[net.site_index[str(copy[1])]])
             worst = max(worst, delay + onward[copy])
@@ -117,7 +119,7 @@ def _wait_deterministic_arrivals(mu: float, interval_s: float) -> float:
     return (1 - x) / (mu * x)
 
 
-def _crossing_s(problem: Problem, traffic: Traffic, flow: Flow) -> float:
+def _crossing_s(problem: Problem, emission: Mapping[Edge, float], flow: Flow) -> float:
     """Propagation of the way, and transmission of one emission at its narrowest link."""
     if flow.start == flow.end:
         return 0.0
@@ -127,22 +129,29 @@ def _crossing_s(problem: Problem, traffic: Traffic, flow: Flow) -> float:
     latency = lan + float(net.wan.latency_s(a, b))
     free = min(float(net.node_lan_available_bps[node]) for node in (flow.start, flow.end))
     free = min(free, float(net.wan.available_bps(a, b)))
-    bits = _events_per_emission(problem, traffic, flow) * flow.size_bytes * 8
+    bits = emission[flow.sender, flow.receiver] * flow.size_bytes * 8
     if bits == 0:
         return latency
     return latency + bits / free if free > 0 else math.inf
 
 
-def _events_per_emission(problem: Problem, traffic: Traffic, flow: Flow) -> float:
-    """How many events the sender puts on the flow at once."""
-    operator = problem.application.operator(flow.sender[0])
-    if operator.kind == "source":
-        return flow.events_per_s * SOURCE_PERIOD_S
-    if isinstance(operator.window, TimeWindow):
-        return flow.events_per_s * operator.window.slide
-    batch = operator.window.events if isinstance(operator.window, CountWindow) else 1
-    rate = traffic.events_in[flow.sender]
-    return batch * (flow.events_per_s / rate) if rate > 0 else 0.0
+def count_emissions(problem: Problem, traffic: Traffic) -> dict[Edge, float]:
+    """The events that one emission of the sender puts on each flow."""
+    gathered = dict.fromkeys(traffic.order, 0.0)
+    emission: dict[Edge, float] = {}
+    for flow in traffic.flows:  # All that come into a copy stand before those that leave it.
+        operator = problem.application.operator(flow.sender[0])
+        window, rate = operator.window, traffic.events_in[flow.sender]
+        if operator.kind == "source":
+            events = flow.events_per_s * SOURCE_PERIOD_S
+        elif isinstance(window, TimeWindow):
+            events = flow.events_per_s * window.slide
+        else:
+            worked_on = window.events if isinstance(window, CountWindow) else gathered[flow.sender]
+            events = worked_on * (flow.events_per_s / rate) if rate > 0 else 0.0
+        gathered[flow.receiver] += events
+        emission[flow.sender, flow.receiver] = events
+    return emission
 
 
 def _missed(

@@ -137,22 +137,37 @@ def window_latency_s(
 
 
 def emission_bytes(deployment: Deployment, rates: Rates, model: ResponseModel) -> Floats:
-    """What one emission puts on each edge: rate × time between emissions × size.
+    """Bytes of one emission on each edge: the events of one emission of the sender × their size."""
+    return _emission_events(deployment, rates, model) * rates.flow_size
 
-    A time window emits once per slide, a count window once per full window, an operator without
-    one at every event, a source once per `source_period_s`.
+
+def _emission_events(deployment: Deployment, rates: Rates, model: ResponseModel) -> Floats:
+    """Events of one emission on each edge, one level of the graph at a time.
+
+    A source emits what it creates in `source_period_s`, a time window what it puts out in a
+    slide, a count window the result of one full window. An operator without a window emits the
+    result of one emission of each of its inputs, so it keeps their period.
     """
-    columns = deployment.problem.application.columns
-    sender = deployment.graph.source
-    operator = deployment.operator[sender]
-    batch = np.maximum(columns.window_events[operator], 1.0)
-    events_in = rates.events_in[sender]
+    columns, graph = deployment.problem.application.columns, deployment.graph
+    operator = deployment.operator[graph.source]
+    events_in = rates.events_in[graph.source]
     # Events out per event in first: the time between two events may be beyond any number.
     share = np.divide(rates.flow, events_in, out=np.zeros_like(events_in), where=events_in > 0)
-    slide = columns.window_slide_s[operator]
-    period_s = np.where(columns.is_source[operator], model.source_period_s, slide)
-    events = np.where(period_s > 0, rates.flow * period_s, share * batch)
-    return events * rates.flow_size
+    slide, batch = columns.window_slide_s, columns.window_events
+    period_s = np.where(columns.is_source, model.source_period_s, slide)[operator]
+    events = np.where(period_s > 0, rates.flow * period_s, share * batch[operator])
+    unwindowed = columns.is_transform & (slide == 0) & (batch == 0)
+    follows_inputs = unwindowed[operator]
+    if not follows_inputs.any():
+        return events
+    arriving = np.zeros(deployment.size)
+    for vertices, edges, starts in graph.downstream():
+        follows = follows_inputs[edges]
+        if follows.any():
+            own = edges[follows]
+            events[own] = arriving[graph.source[own]] * share[own]
+        arriving[vertices] = np.add.reduceat(events[edges], starts)
+    return events
 
 
 def crossing_delay_s(deployment: Deployment, emission: Floats, model: ResponseModel) -> Floats:

@@ -27,12 +27,13 @@ def follow_streams(
 
     `events` and `size` (operators × streams) hold what is born in the sources and are filled in
     for the others. The size of events that come in is the mean over what arrives, by rate; where
-    nothing arrives, the plain mean.
+    nothing arrives, the plain mean. An operator with neither period nor batch has no window: it
+    emits the result of one emission of each of its inputs.
     """
     operators, streams = events.shape
     bytes_in, plain = np.zeros((operators, streams)), np.zeros((operators, streams))
     flow, emission = np.zeros((source.size, streams)), np.zeros((source.size, streams))
-    senders = np.zeros((operators, streams))
+    senders, arriving = np.zeros((operators, streams)), np.zeros((operators, streams))
     for x in order:
         share, shrink = selectivity[x], compression[x]
         if is_source[x]:
@@ -57,9 +58,13 @@ def follow_streams(
                 if fed[x, stream]:
                     plain[y, stream] += size[x, stream] * shrink
                     senders[y, stream] += 1.0
-                # Without a time window an emission is that of a full count window, or one event.
+                at_once = 0.0
                 if period_s[x] > 0.0:
-                    emission[edge, stream] = moved * period_s[x]
+                    at_once = events[x, stream] * passed * period_s[x]
+                elif batch[x] == 0.0:
+                    at_once = arriving[x, stream] * passed
                 elif events[x, stream] > 0.0:
-                    emission[edge, stream] = max(batch[x], 1.0) * passed * size[x, stream] * shrink
+                    at_once = batch[x] * passed
+                arriving[y, stream] += at_once
+                emission[edge, stream] = at_once * size[x, stream] * shrink
     return bytes_in, flow, emission
