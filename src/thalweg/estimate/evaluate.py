@@ -59,13 +59,14 @@ def evaluate(problem: Problem, placement: Placement) -> Evaluation:
     deployment = deploy(problem, placement)
     rates = estimate_rates(deployment)
     demand = estimate_demand(deployment, rates)
+    response = estimate_response(deployment, rates, demand)
     evaluation = Evaluation(
         deployment=deployment,
         rates=rates,
         demand=demand,
         latencies=estimate_latencies(deployment, rates, demand),
-        response=estimate_response(deployment, rates, demand),
-        usage=estimate_usage(deployment, rates, demand),
+        response=response,
+        usage=estimate_usage(deployment, rates, demand, emission=response.emission_bytes),
     )
     _last[:] = [(problem, placement, evaluation)]
     return evaluation

@@ -67,6 +67,8 @@ class Response:
     """L_j of each source instance, in the order of the instances."""
     response_time_s: float
     """T, the largest of them."""
+    emission_bytes: Floats
+    """Bytes of one emission on each edge."""
 
 
 def estimate_response(
@@ -81,7 +83,8 @@ def estimate_response(
     born = np.flatnonzero(deployment.graph.roots)
     edge_delay_s = deployment.problem.network.site_edge_delay_s[deployment.origin[born]]
     stream_s = edge_delay_s + to_sink[born]
-    return Response(operator_s, crossing_s, stream_s, float(stream_s.max(initial=0.0)))
+    slowest_s = float(stream_s.max(initial=0.0))
+    return Response(operator_s, crossing_s, stream_s, slowest_s, emission)
 
 
 def operator_latency_s(deployment: Deployment, rates: Rates, demand: Demand) -> Floats:

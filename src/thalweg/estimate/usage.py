@@ -57,17 +57,21 @@ def estimate_usage(
     compute_weight: float = 0.5,
     network_weight: float = 0.5,
     model: ResponseModel | None = None,
+    emission: Floats | None = None,
 ) -> Usage:
     """RU = w_c · CRU + w_n · NRU over all nodes and sites below the cloud.
 
     The uplink of a site is its way to the nearest cloud; what it sends to any cloud counts. A
-    site that no way leads from costs ∞ if it sends, and changes no other site's cost.
+    site that no way leads from costs ∞ if it sends, and changes no other site's cost. `emission`
+    is `emission_bytes` under the same model, for callers that have it already.
     """
     model = model or ResponseModel()
     net = deployment.problem.network
     below = net.site_tier != Tier.CLOUD
     compute_site = _compute_cost(deployment, demand, below)
-    network_site, uplink_bps = _network_cost(deployment, rates, model, below)
+    if emission is None:
+        emission = emission_bytes(deployment, rates, model)
+    network_site, uplink_bps = _network_cost(deployment, rates, emission, model, below)
     site = np.zeros(net.site_count)
     for weight, part in ((compute_weight, compute_site), (network_weight, network_site)):
         if weight > 0:  # 0 · ∞ is no number: what has no weight adds nothing.
@@ -188,6 +192,7 @@ def memory_usage(
 def _network_cost(
     deployment: Deployment,
     rates: Rates,
+    emission: Floats,
     model: ResponseModel,
     below: npt.NDArray[np.bool_],
 ) -> tuple[Floats, float]:
@@ -198,7 +203,7 @@ def _network_cost(
     rising = below[start] & ~below[end]
     sent = sum_at(start[rising], rates.flow_bps[rising], net.site_count)
     largest = np.zeros(net.site_count)
-    np.maximum.at(largest, start[rising], emission_bytes(deployment, rates, model)[rising] * 8.0)
+    np.maximum.at(largest, start[rising], emission[rising] * 8.0)
     born = np.flatnonzero(graph.roots)
     raw_bps = rates.events_out[born] * rates.size_out[born] * 8.0
     uplinks = find_uplinks(net, sum_at(deployment.origin[born], raw_bps, net.site_count), model)
