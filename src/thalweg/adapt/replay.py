@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from thalweg.adapt.controller import Controller
+from thalweg.adapt.events import Adapt, Cycle, Forecast, Instruction, RatesKnown
 from thalweg.adapt.forecast import Forecaster, require_steps, roll_forecasts
 from thalweg.adapt.observation import Observation
 from thalweg.adapt.record import Replay, Step
-from thalweg.adapt.trigger import Decision, Trigger, TriggerState, decide
+from thalweg.adapt.state import ControllerState
+from thalweg.adapt.trigger import Trigger
 from thalweg.errors import Defects
 from thalweg.estimate.evaluate import make_plan
 from thalweg.files.workload_references import require_workload
@@ -23,7 +25,6 @@ from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
 from thalweg.model.problem import Problem
 from thalweg.model.workload import Workload
-from thalweg.planning import plan as find_plan
 from thalweg.planning import require_current
 from thalweg.scheduling.rewrite import Changes, count_changes
 from thalweg.strategy import find_strategy, require_options
@@ -65,12 +66,23 @@ def replay(
     if forecaster is not None:
         expected = roll_forecasts(forecaster, rate, ahead_steps)
         expected = np.minimum(expected, _LARGEST_RATE)
+    controller = Controller(
+        application=application,
+        network=network,
+        strategy=strategy,
+        options=setting.options,
+        trigger=trigger,
+    )
     steps: list[Step] = []
-    running, state = current, TriggerState()
-    for step in range(len(rate)):
-        coming = None if expected is None else expected[step]
-        row, running, state = _take_step(setting, step, coming, running, state, steps)
-        steps.append(row)
+    running, state = current, ControllerState()
+    for step, row in enumerate(rate):
+        known = RatesKnown(time_s=float(setting.workload.time_s[step]), rates=setting.rates(row))
+        state, _ = controller.handle(state, known)
+        coming = () if expected is None else setting.forecasts(step, expected[step])
+        cycle = Cycle(time_s=known.time_s, running=running, coming=coming)
+        state, (said,) = controller.handle(state, cycle)
+        steps.append(_carry_out(setting, said, row, running, steps))
+        running = said.plan.placement if isinstance(said, Adapt) else running
     return Replay(
         application=application.name,
         network=network.name,
@@ -104,17 +116,6 @@ class _Setting:
     def problem(self, row: Floats) -> Problem:
         return Problem(application=self.application, network=self.network, rates=self.rates(row))
 
-    def ask(self, row: Floats, running: Placement | None) -> Plan:
-        """What the strategy says at these rates."""
-        return find_plan(
-            self.application,
-            self.network,
-            self.strategy,
-            rates=self.rates(row),
-            current=running,
-            **self.options,
-        )
-
     def evaluate(self, placement: Placement, row: Floats) -> Plan:
         """What a placement costs at these rates."""
         problem = self.problem(row)
@@ -137,6 +138,13 @@ class _Setting:
                 found.setdefault(net.site_names[site], {})[instance.operator] = None
         order = app.index
         return {s: tuple(sorted(names, key=order.__getitem__)) for s, names in found.items()}
+
+    def forecasts(self, step: int, coming: Floats) -> list[Forecast]:
+        """The rows that are expected after a step, with how far ahead they lie."""
+        return [
+            Forecast(ahead_s=self.ahead_s(step, ahead), rates=self.rates(row))
+            for ahead, row in enumerate(coming, start=1)
+        ]
 
     def ahead_s(self, step: int, ahead: int) -> float:
         """How far the moment is that lies so many steps ahead; beyond the end, even steps."""
@@ -163,96 +171,33 @@ def _require_replayable(setting: _Setting, ahead_steps: int, current: Placement 
     return setting
 
 
-def _take_step(
+def _carry_out(
     setting: _Setting,
-    step: int,
-    coming: Floats | None,
+    said: Instruction,
+    present: Floats,
     running: Placement | None,
-    state: TriggerState,
     past: list[Step],
-) -> tuple[Step, Placement, TriggerState]:
-    """Look, decide, act: the row of the step, what runs after it, what the trigger remembers."""
-    time_s, present = float(setting.workload.time_s[step]), setting.workload.rate[step]
-    if running is None:
-        before, decision = None, Decision(adapt=True, reason="first deployment")
-    else:
-        before = setting.observe(running, time_s, present)
-        decision, state = _decide(setting, state, before, step, running, coming)
-    chosen, seconds = running, 0.0
-    if decision.adapt or chosen is None:
-        chosen, seconds = _adapt(setting, running, present, coming, only_ahead=decision.ahead)
+) -> Step:
+    """The row of a step in which the controller has said this."""
+    before = None if said.situation is None else said.situation.observation
+    chosen = said.plan.placement if isinstance(said, Adapt) else running
+    if chosen is None:
+        raise ValueError("a controller that knows its rates deploys something")
     if before is not None and chosen == running:
         after, changes = before, Changes(started=0, stopped=0)
     else:
-        after = setting.observe(chosen, time_s, present)
+        after = setting.observe(chosen, said.time_s, present)
         changes = count_changes(setting.application, running, chosen)
-    row = Step(
-        time_s=time_s,
-        adapted=decision.adapt,
-        ahead=decision.ahead,
-        reason=decision.reason,
+    asked_for = said.reason if isinstance(said, Adapt) else said.asked_for
+    return Step(
+        time_s=said.time_s,
+        adapted=asked_for is not None,
+        ahead=said.ahead,
+        reason=said.reason if asked_for is None else asked_for,
         before=before,
         after=after,
         started=changes.started,
         stopped=changes.stopped,
         cuts=past[-1].cuts if past and chosen == running else setting.cuts(chosen),
-        seconds=seconds,
+        seconds=said.seconds,
     )
-    return row, chosen, state
-
-
-def _decide(
-    setting: _Setting,
-    state: TriggerState,
-    now: Observation,
-    step: int,
-    running: Placement,
-    coming: Floats | None,
-) -> tuple[Decision, TriggerState]:
-    if setting.trigger is None:
-        return Decision(adapt=True, reason="planned anew at every step"), state
-    ahead = None
-    if coming is not None:
-        for index, row in enumerate(coming, start=1):
-            seen = setting.observe(running, now.time_s + setting.ahead_s(step, index), row)
-            # A plan is made for all that is expected, so that is what the strategy decides on.
-            ahead = replace(seen, inputs=tuple(coming.max(axis=0).tolist()))
-            if ahead.broken or ahead.excess_usage(setting.limits.usage):
-                break
-    return decide(setting.trigger, state, now, ahead)
-
-
-def _adapt(
-    setting: _Setting,
-    running: Placement | None,
-    present: Floats,
-    coming: Floats | None,
-    *,
-    only_ahead: bool,
-) -> tuple[Placement, float]:
-    """What to run from now on, and how long the strategy took to say so."""
-    if coming is None:
-        plan = setting.ask(present, running)
-        return plan.placement, plan.seconds
-    larger = np.maximum(present, coming.max(axis=0))
-    wide = setting.ask(larger, running)
-    if wide.feasible and setting.evaluate(wide.placement, present).feasible:
-        return wide.placement, wide.seconds
-    narrow = setting.ask(present, running)
-    seconds = wide.seconds + narrow.seconds
-    if not only_ahead or running is None:
-        return narrow.placement, seconds
-    holding = [
-        placement
-        for placement in (running, wide.placement, narrow.placement)
-        if setting.evaluate(placement, present).feasible
-    ]
-    if not holding:
-        return narrow.placement, seconds
-    return min(holding, key=lambda p: _badness(setting.evaluate(p, larger))), seconds
-
-
-def _badness(plan: Plan) -> tuple[int, float]:
-    """How many constraints a plan breaks, and by how much in all."""
-    excess = [v.need / v.have if v.have > 0 else math.inf for v in plan.violations]
-    return len(excess), sum(excess)

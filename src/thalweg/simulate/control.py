@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from thalweg.adapt.observation import Observation
-from thalweg.adapt.trigger import Trigger, TriggerState, decide
+from thalweg.adapt.controller import Controller
+from thalweg.adapt.events import Adapt, Cycle, RatesKnown
+from thalweg.adapt.state import ControllerState
+from thalweg.adapt.trigger import Trigger
 from thalweg.errors import Defects
-from thalweg.estimate.evaluate import make_plan
 from thalweg.model.changes import PlanChange
-from thalweg.model.problem import Problem
 from thalweg.planning import plan as find_plan
 from thalweg.strategy import find_strategy, require_options
 
@@ -77,8 +77,15 @@ class _Watcher:
     """Remembers what it has seen."""
 
     def __init__(self, control: Control, session: Session) -> None:
-        self._control = control
-        self._state = TriggerState()
+        program = session.programs[0]
+        self._controller = Controller(
+            application=program.problem.application,
+            network=program.problem.network,
+            strategy=control.strategy,
+            options=control.options,
+            trigger=control.trigger,
+        )
+        self._state = ControllerState()
         self._born = [spring.born for spring in session.engine.springs]
         self._seen_s = 0.0
         self.decisions: list[dict[str, Any]] = []
@@ -94,24 +101,21 @@ class _Watcher:
             pair: (born[k] - self._born[k]) / seconds for k, pair in enumerate(problem.birth_rates)
         }
         self._born, self._seen_s = born, now_s
-        posed = Problem(application=problem.application, network=net, rates=rates)
-        name = self._control.strategy
-        running = make_plan(posed, program.placement, strategy=name, objective_name="usage")
-        seen = Observation.of(
-            running, now_s, problem.application.limits, inputs=posed.births.rate.tolist()
-        )
-        decision, self._state = decide(self._control.trigger, self._state, seen, None)
+        known = RatesKnown(time_s=now_s, rates=rates)
+        self._state, _ = self._controller.handle(self._state, known)
+        cycle = Cycle(time_s=now_s, running=program.placement, network=net)
+        self._state, (said,) = self._controller.handle(self._state, cycle)
         change = None
-        if decision.adapt:
-            plan = self._control.ask(program, rates)
-            if plan.placement != program.placement:
-                change = PlanChange(at_s=now_s, plan=plan, application=problem.application.name)
+        if isinstance(said, Adapt):
+            name = problem.application.name
+            change = PlanChange(at_s=now_s, plan=said.plan, application=name)
+        asked_for = said.reason if isinstance(said, Adapt) else said.asked_for
         self.decisions.append(
             {
                 "at_s": now_s,
-                "adapted": decision.adapt,
+                "adapted": asked_for is not None,
                 "changed": change is not None,
-                "reason": decision.reason,
+                "reason": said.reason if asked_for is None else asked_for,
                 "rate_seen": sum(rates.values()),
             }
         )

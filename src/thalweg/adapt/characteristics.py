@@ -1,0 +1,305 @@
+"""Characteristics of operators as a run measures them: sizes, selectivities, work per event.
+
+What was declared is the prior of each figure. Sizes are measured twice: as data, which is what
+declared sizes mean, and on the links, where they are compressed and packed into batches. A strategy
+plans with what goes over the links; memory and work per byte stay those of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from thalweg.adapt.events import BatchDone
+from thalweg.adapt.ratio import Estimate, Ratio
+from thalweg.adapt.work import BatchWork, WorkHistory
+from thalweg.model.application import Application
+from thalweg.model.operator import Operator, TimeWindow
+
+DEVIATION = 0.2
+"""How far a measured figure is from the declared one before people are told."""
+_LARGEST_RATIO = 1e9
+_LEAST_WORK = 1.0
+Place = tuple[str, str]
+"""(operator, site)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """A figure of an operator that is not what was declared."""
+
+    operator: str
+    figure: str
+    declared: float
+    measured: Estimate
+
+    def to_dict(self) -> dict[str, object]:
+        """The deviation as plain data."""
+        found = self.measured
+        return {
+            "operator": self.operator,
+            "site": None,
+            "figure": self.figure,
+            "declared": self.declared,
+            "measured": found.value,
+            "low": found.low,
+            "high": found.high,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Characteristics:
+    """What was counted of the operators and sources of one application so far."""
+
+    size: Mapping[str, Ratio] = field(default_factory=dict)
+    """Bytes of data for each event that an operator or a source put out."""
+    encoding: Mapping[str, Ratio] = field(default_factory=dict)
+    """Bytes on a link for each byte of data, by who put the events out."""
+    any_encoding: Ratio = field(default_factory=Ratio)
+    """The same of all streams together, for those that cross no link yet."""
+    selectivity: Mapping[str, Ratio] = field(default_factory=dict)
+    open_window: Mapping[Place, tuple[float, float]] = field(default_factory=dict)
+    """Events in and out since a windowed operator's last output was counted."""
+    work: WorkHistory = field(default_factory=WorkHistory)
+
+    def learn(self, batch: BatchDone, application: Application) -> Characteristics:
+        """What is known after one more batch; names that the application lacks are left out."""
+        size, encoding = dict(self.size), dict(self.encoding)
+        selectivity, open_window = dict(self.selectivity), dict(self.open_window)
+        any_encoding, known = self.any_encoding, application.index
+        for name, put in batch.outputs.items():
+            if name not in known or put.events <= 0:
+                continue
+            added = size.get(name, Ratio()).add(put.events, put.data_bytes, batch.time_s)
+            size[name] = added
+            if put.link_bytes is not None:
+                before = encoding.get(name, Ratio())
+                encoding[name] = before.add(put.data_bytes, put.link_bytes, batch.time_s)
+                any_encoding = any_encoding.add(put.data_bytes, put.link_bytes, batch.time_s)
+        for name, count in batch.events_in.items():
+            if name not in known or application.operator(name).kind != "transform":
+                continue
+            pair = _pair_up(
+                open_window, application.operator(name), batch.site, count,
+                batch.events_out.get(name),
+            )  # fmt: skip
+            if pair is not None:
+                selectivity[name] = selectivity.get(name, Ratio()).add(*pair, batch.time_s)
+        return replace(
+            self,
+            size=size,
+            encoding=encoding,
+            any_encoding=any_encoding,
+            selectivity=selectivity,
+            open_window=open_window,
+            work=self._learn_work(batch, application),
+        )
+
+    def _learn_work(self, batch: BatchDone, application: Application) -> WorkHistory:
+        if batch.instructions is None or not any(batch.events_in.values()):
+            return self.work
+        passes = {
+            name: count * _passes(application.operator(name))
+            for name, count in batch.events_in.items()
+            if name in application.index and application.operator(name).kind == "transform"
+        }
+        measured = BatchWork(site=batch.site, instructions=batch.instructions, events=passes)
+        return self.work.add(measured)
+
+    def measured(self, application: Application, rates: Mapping[str, float]) -> Measured:
+        """The application with measured figures; `rates` are events/s of each source."""
+        return Measured(declared=application, known=self, rates=dict(rates))
+
+
+def _pair_up(
+    open_window: dict[Place, tuple[float, float]],
+    operator: Operator,
+    site: str,
+    count: int,
+    put_out: int | None,
+) -> tuple[float, float] | None:
+    """Events in and the events out that they became; None where that is not known yet.
+
+    A window puts its events out together, long after the first came in: its pairs go from one
+    output to the next, and what came before the first output is in none.
+    """
+    if put_out is None:
+        return None
+    if not isinstance(operator.window, TimeWindow):
+        return float(count), float(put_out)
+    place = (operator.name, site)
+    if place not in open_window:
+        if put_out:
+            open_window[place] = (0.0, 0.0)
+        return None
+    came, went = open_window[place]
+    came, went = came + count, went + put_out
+    if put_out and came > 0:
+        open_window[place] = (0.0, 0.0)
+        return came, went
+    open_window[place] = (came, went)
+    return None
+
+
+def _passes(operator: Operator) -> float:
+    """How often an event is worked on: once for every window that it is in."""
+    window = operator.window
+    return window.length / window.slide if isinstance(window, TimeWindow) else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """An application with the figures that were measured of it."""
+
+    declared: Application
+    known: Characteristics
+    rates: Mapping[str, float]
+
+    @cached_property
+    def _flow(self) -> dict[str, float]:
+        """Events/s that each operator puts out."""
+        flow: dict[str, float] = {}
+        for operator in self._in_order:
+            if operator.kind == "source":
+                flow[operator.name] = self.rates.get(operator.name, operator.rate or 0.0)
+                continue
+            came = sum(
+                flow[s.source] * s.probability
+                for s in self.declared.streams
+                if s.target == operator.name
+            )
+            flow[operator.name] = came * self.selectivity(operator).value
+        return flow
+
+    @property
+    def _in_order(self) -> list[Operator]:
+        return [self.declared.operators[k] for k in self.declared.graph.order.tolist()]
+
+    @cached_property
+    def _sizes(self) -> dict[str, tuple[float, Estimate]]:
+        """By operator: bytes of data of an event that comes in, and of one that is put out."""
+        out: dict[str, float] = {}
+        found: dict[str, tuple[float, Estimate]] = {}
+        for operator in self._in_order:
+            size_in = self._mean_in(operator.name, out)
+            prior = (
+                operator.event_size or 0.0
+                if operator.kind == "source"
+                else size_in * operator.compression
+            )
+            size = self.known.size.get(operator.name, Ratio()).estimate(prior)
+            out[operator.name] = size.value
+            found[operator.name] = (size_in, size)
+        return found
+
+    @cached_property
+    def _link_sizes(self) -> dict[str, tuple[float, float]]:
+        """The same two sizes as they are on links."""
+        common = self.known.any_encoding.estimate(1.0).value
+        link = {
+            name: size.value * self.known.encoding.get(name, Ratio()).estimate(common).value
+            for name, (_, size) in self._sizes.items()
+        }
+        return {name: (self._mean_in(name, link), link[name]) for name in self._sizes}
+
+    def _mean_in(self, name: str, size: Mapping[str, float]) -> float:
+        """The mean size of what comes in, by rate; the plain mean where nothing comes."""
+        streams = [s for s in self.declared.streams if s.target == name]
+        come = [(self._flow[s.source] * s.probability, size[s.source]) for s in streams]
+        total = sum(rate for rate, _ in come)
+        if total > 0:
+            return sum(rate * bytes_ for rate, bytes_ in come) / total
+        return sum(bytes_ for _, bytes_ in come) / len(come) if come else 0.0
+
+    @cached_property
+    def _work(self) -> dict[str, Estimate]:
+        """By which factor each operator's work per event is off."""
+        declared = {}
+        for operator in self.declared.operators:
+            if operator.kind == "transform":
+                size_in = self._sizes[operator.name][0]
+                per_event = operator.cpu_per_event + operator.cpu_per_byte * size_in
+                # What was declared to be no work at all can only be found out from something.
+                declared[operator.name] = max(per_event, _LEAST_WORK)
+        return self.known.work.estimate(declared)
+
+    def selectivity(self, operator: Operator) -> Estimate:
+        """Events out for each event in."""
+        return self.known.selectivity.get(operator.name, Ratio()).estimate(operator.selectivity)
+
+    @cached_property
+    def application(self) -> Application:
+        """What a strategy plans with: measured figures, sizes as they are on links."""
+        if self.known == Characteristics():
+            return self.declared
+        operators = [self._operator(operator) for operator in self.declared.operators]
+        return replace(self.declared, operators=operators)
+
+    def _operator(self, operator: Operator) -> Operator:
+        data_in, _ = self._sizes[operator.name]
+        link_in, link_out = self._link_sizes[operator.name]
+        if operator.kind == "source":
+            return replace(operator, event_size=max(link_out, 1e-9))
+        per_byte = data_in / link_in if link_in > 0 else 1.0
+        changed = {
+            "memory_factor": min(operator.memory_factor * per_byte, _LARGEST_RATIO),
+            "cpu_per_byte": operator.cpu_per_byte * per_byte,
+        }
+        if operator.kind == "transform":
+            changed["selectivity"] = min(self.selectivity(operator).value, _LARGEST_RATIO)
+            if link_in > 0:
+                changed["compression"] = min(link_out / link_in, _LARGEST_RATIO)
+            factor = self._work.get(operator.name)
+            if factor is not None and factor.value != 1.0:
+                declared = operator.cpu_per_event
+                if declared + operator.cpu_per_byte <= 0:
+                    changed["cpu_per_event"] = _LEAST_WORK * factor.value
+                else:
+                    changed["cpu_per_event"] = declared * factor.value
+                    changed["cpu_per_byte"] *= factor.value
+        return replace(operator, **changed)  # type: ignore[arg-type]  # all of them numbers
+
+    def figures(self) -> dict[str, dict[str, Estimate]]:
+        """Every figure that was measured, in the meaning that declarations have."""
+        found: dict[str, dict[str, Estimate]] = {}
+        for operator in self.declared.operators:
+            size_in, out = self._sizes[operator.name]
+            own: dict[str, Estimate] = {}
+            if operator.kind == "source":
+                own["event_size"] = out
+            elif operator.kind == "transform":
+                own["selectivity"] = self.selectivity(operator)
+                if size_in > 0:
+                    own["compression"] = _scaled(out, 1.0 / size_in)
+                factor = self._work.get(operator.name)
+                if factor is not None:
+                    own["cpu_per_event"] = _scaled(factor, max(operator.cpu_per_event, _LEAST_WORK))
+            found[operator.name] = {name: e for name, e in own.items() if e.is_measured}
+        return found
+
+    def deviations(self, share: float = DEVIATION) -> tuple[Deviation, ...]:
+        """The figures that are further from what was declared than this share of it."""
+        found = []
+        for operator in self.declared.operators:
+            for figure, measured in self.figures().get(operator.name, {}).items():
+                declared = float(getattr(operator, figure) or 0.0)
+                if measured.differs_from(declared, share):
+                    found.append(
+                        Deviation(
+                            operator=operator.name,
+                            figure=figure,
+                            declared=declared,
+                            measured=measured,
+                        )
+                    )
+        return tuple(found)
+
+
+def _scaled(estimate: Estimate, factor: float) -> Estimate:
+    return replace(
+        estimate,
+        value=estimate.value * factor,
+        low=estimate.low * factor,
+        high=estimate.high * factor,
+    )

@@ -1,0 +1,146 @@
+"""The adaptation controller: (state, event) → (state, instructions), and nothing else.
+
+Replays, simulations and runs drive the same one. It learns from what is measured, judges what runs
+by the trigger, asks the strategy, and remembers; it has no clock, no files, no threads. What was
+declared is the prior of all that is measured (`thalweg.adapt.characteristics`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from thalweg.adapt.arrivals import INTERVAL_S
+from thalweg.adapt.characteristics import Deviation, Measured
+from thalweg.adapt.cycle import run_cycle
+from thalweg.adapt.events import (
+    Arrived,
+    BatchDone,
+    ChangeBegan,
+    ChangeEnded,
+    Cycle,
+    Event,
+    Held,
+    Instruction,
+    LinksMeasured,
+    Pair,
+    RatesKnown,
+)
+from thalweg.adapt.forecast import Forecaster
+from thalweg.adapt.state import ControllerState, InvalidTransition, Rates
+from thalweg.adapt.trigger import Trigger
+from thalweg.model.application import Application, Limits
+from thalweg.model.network import Network
+from thalweg.model.plan import Plan
+from thalweg.planning import plan as find_plan
+
+_REMEMBERED_EVENTS = 20
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Controller:
+    """Keeps one application on one network right, by a trigger and a strategy.
+
+    Without a trigger every cycle is planned anew. With a forecaster a cycle also looks
+    `ahead_steps` cycles ahead. `interval_s` is how often cycles come, where rates are estimated
+    from arrivals.
+    """
+
+    application: Application
+    network: Network
+    strategy: str = "atsoo"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    trigger: Trigger | None = field(default_factory=Trigger)
+    forecaster: Forecaster | None = None
+    ahead_steps: int = 1
+    interval_s: float = INTERVAL_S
+
+    def handle(
+        self, state: ControllerState, event: Event
+    ) -> tuple[ControllerState, tuple[Instruction, ...]]:
+        """What is true after an event, and what is to be done; the same for the same arguments.
+
+        Raises:
+            InvalidTransition: for a change that begins within another, or ends before it began.
+        """
+        if isinstance(event, BatchDone):
+            known = state.known.learn(event, self.application)
+            return replace(state, known=known), ()
+        if isinstance(event, Arrived):
+            return replace(state, arrivals=state.arrivals.add(event)), ()
+        if isinstance(event, RatesKnown):
+            return replace(state, rates=dict(event.rates)), ()
+        if isinstance(event, LinksMeasured):
+            return replace(state, links=event), ()
+        if isinstance(event, Cycle):
+            return run_cycle(self, state, event)
+        return _note(self, state, event), ()
+
+    @property
+    def limits(self) -> Limits:
+        """The application's, with the trigger's own limit of usage where it has one."""
+        limits = self.application.limits
+        if self.trigger is None or self.trigger.usage_most is None:
+            return limits
+        return replace(limits, usage=self.trigger.usage_most)
+
+    def measured(self, state: ControllerState) -> Measured:
+        """The application as it is measured."""
+        totals: dict[str, float] = {}
+        for (source, _), rate in (self.rates(state) or {}).items():
+            totals[source] = totals.get(source, 0.0) + rate
+        return state.known.measured(self.application, totals)
+
+    def deviations(self, state: ControllerState) -> tuple[Deviation, ...]:
+        """Where declared and measured figures differ."""
+        return self.measured(state).deviations()
+
+    def rates(self, state: ControllerState) -> dict[Pair, float] | None:
+        """The present rates, as well as they are known; None where they are not."""
+        if state.rates is not None:
+            return dict(state.rates)
+        found = state.arrivals.rates(self.interval_s)
+        return None if found is None else {pair: one.rate for pair, one in found.items()}
+
+    def first_plan(self, state: ControllerState, rates: Rates | None) -> Plan:
+        """What the strategy says where nothing runs yet."""
+        known = state.known.measured(self.application, {})
+        return find_plan(
+            known.application, self.network, self.strategy, rates=rates, **self.options
+        )
+
+
+def _note(controller: Controller, state: ControllerState, event: Event) -> ControllerState:
+    """Remember what people or changes do."""
+    name = type(event).__name__
+    history = (*state.history, f"{name} at {event.time_s:.3f}")[-_REMEMBERED_EVENTS:]
+    if isinstance(event, Held):
+        rest_s = controller.trigger.rest_s if controller.trigger is not None else 0.0
+        until_s = event.time_s + rest_s
+        return replace(state, held_until_s=until_s, held_by=event.by, history=history)
+    if isinstance(event, ChangeBegan):
+        _require(state.changing_s is None, name, "while another change is under way", history)
+        return replace(state, changing_s=event.time_s, history=history)
+    if isinstance(event, ChangeEnded):
+        began_s = state.changing_s
+        if began_s is None:
+            raise _invalid(name, "while no change is under way", history)
+        took_s = max(0.0, event.time_s - began_s)
+        return replace(
+            state,
+            changing_s=None,
+            changed_s=event.time_s,
+            change_s=(state.change_s + took_s) / 2 if event.done else state.change_s,
+            history=history,
+        )
+    raise _invalid(name, "which no controller knows", history)
+
+
+def _require(holds: bool, event: str, when: str, history: tuple[str, ...]) -> None:
+    if not holds:
+        raise _invalid(event, when, history)
+
+
+def _invalid(event: str, when: str, history: tuple[str, ...]) -> InvalidTransition:
+    return InvalidTransition(f"{event} came {when}; before it: {', '.join(history[:-1]) or 'none'}")

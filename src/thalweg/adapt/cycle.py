@@ -1,0 +1,385 @@
+"""One monitoring cycle of an adaptation controller: observe, decide, ask the strategy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thalweg.adapt.arrivals import ArrivalRate
+from thalweg.adapt.characteristics import DEVIATION
+from thalweg.adapt.events import Adapt, Cycle, Forecast, Instruction, Keep, Pair, Situation
+from thalweg.adapt.observation import Observation
+from thalweg.adapt.state import ControllerState, Rates
+from thalweg.adapt.trigger import Decision, decide
+from thalweg.estimate.evaluate import make_plan
+from thalweg.model.network import Network, Tier
+from thalweg.model.placement import Placement
+from thalweg.model.plan import Plan
+from thalweg.model.problem import Problem
+from thalweg.planning import plan as find_plan
+from thalweg.units import DURATION, show_quantity
+
+if TYPE_CHECKING:
+    from thalweg.adapt.controller import Controller
+
+BETTER = 0.02
+"""How much lower the usage has to be for a change that only measured figures speak for."""
+_REMEMBERED_STEPS = 64
+_LINKS_FRESH_S = 6.0
+_LARGEST_RATE = 1e15
+
+Answer = tuple[ControllerState, tuple[Instruction, ...]]
+
+
+def run_cycle(controller: Controller, state: ControllerState, cycle: Cycle) -> Answer:
+    """What is true after a monitoring cycle, and what is to be done."""
+    return _Cycle(controller, state, cycle).run()
+
+
+class _Cycle:
+    """One monitoring cycle of a controller."""
+
+    def __init__(self, controller: Controller, state: ControllerState, cycle: Cycle) -> None:
+        self._own, self._state, self._cycle = controller, state, cycle
+        self._network = cycle.network or controller.network
+        self._seconds = 0.0
+        self._unsettled: dict[Pair, ArrivalRate] = {}
+        rates = controller.rates(state)
+        if rates is not None and state.rates is None:
+            arriving = state.arrivals.rates(controller.interval_s) or {}
+            self._unsettled = {p: one for p, one in arriving.items() if not one.is_settled}
+        self._measured = controller.measured(state)
+        self._application = self._measured.application
+        births = Problem(application=controller.application, network=self._network).birth_rates
+        # Sources that nothing is known of are silent.
+        self._rates = None if rates is None else {pair: rates.get(pair, 0.0) for pair in births}
+
+    def run(self) -> Answer:
+        """What is true after the cycle, and what is to be done."""
+        rates, running = self._rates, self._cycle.running
+        if rates is None:
+            return self._state, (self._keep("kept: no rates are known yet"),)
+        steps = (*self._state.steps, (self._cycle.time_s, rates))[-_REMEMBERED_STEPS:]
+        self._state = replace(self._state, steps=steps)
+        if running is None:
+            first = Decision(adapt=True, reason="first deployment")
+            return self._ask(first, None, self._forecasts())
+        situation = self._observe(running, rates)
+        now_s = self._cycle.time_s
+        if self._state.changing_s is not None:
+            reason = "kept: a change is under way"
+            return self._state, (self._keep(reason, situation),)
+        if now_s < self._state.held_until_s:
+            left = show_quantity(self._state.held_until_s - now_s, DURATION)
+            reason = f"kept: {self._state.held_by}, which holds for another {left}"
+            return self._state, (self._keep(reason, situation),)
+        return self._decide(situation)
+
+    def _keep(self, reason: str, situation: Situation | None = None) -> Keep:
+        return Keep(time_s=self._cycle.time_s, reason=reason, situation=situation)
+
+    def _adapt(
+        self, reason: str, plan: Plan, situation: Situation | None, *, ahead: bool = False
+    ) -> Adapt:
+        return Adapt(
+            time_s=self._cycle.time_s,
+            reason=reason,
+            plan=plan,
+            ahead=ahead,
+            situation=situation,
+            seconds=self._seconds,
+        )
+
+    # What is seen
+
+    def _problem(self, rates: Rates) -> Problem:
+        return Problem(application=self._application, network=self._network, rates=dict(rates))
+
+    def _evaluate(self, placement: Placement, rates: Rates) -> Plan:
+        return make_plan(
+            self._problem(rates),
+            placement,
+            strategy=self._own.strategy,
+            objective_name="usage",
+        )
+
+    def _observe(self, placement: Placement, rates: Rates) -> Situation:
+        now_s = self._cycle.time_s
+        plan = self._evaluate(placement, rates)
+        inputs = [*rates.values(), *self._figures().values()]
+        if self._cycle.network is not None:
+            # A network that may change is part of the question.
+            inputs += _links_bps(self._network)
+        estimated = Observation.of(plan, now_s, self._own.limits, inputs=inputs)
+        measured_bps = self._links_measured_bps()
+        uplink_bps = max(estimated.uplink_bps, measured_bps or 0.0)
+        return Situation(
+            observation=replace(estimated, uplink_bps=uplink_bps),
+            estimated=estimated,
+            measured_bps=measured_bps,
+        )
+
+    def _links_measured_bps(self) -> float | None:
+        """What the links carry of the deployment that runs; older figures are of another one."""
+        links = self._state.links
+        if links is None or self._state.changing_s is not None:
+            return None
+        now_s = self._cycle.time_s
+        stale = now_s - links.time_s > _LINKS_FRESH_S
+        settling = links.time_s - self._state.changed_s < _LINKS_FRESH_S
+        return None if stale or settling else math.fsum(links.bps.values())
+
+    def _figures(self) -> dict[tuple[str, str], float]:
+        """Measured figures as a strategy decides on them, by (operator, figure)."""
+        return {
+            (operator, figure): found.value
+            for operator, own in self._measured.figures().items()
+            for figure, found in own.items()
+        }
+
+    # What is decided
+
+    def _decide(self, situation: Situation) -> Answer:
+        own, state = self._own, self._state
+        forecasts = self._forecasts()
+        if own.trigger is None:
+            decision = Decision(adapt=True, reason="planned anew at every step")
+            return self._ask(decision, situation, forecasts)
+        decision, trigger = decide(
+            own.trigger, state.trigger, situation.observation, self._look_ahead(forecasts)
+        )
+        if decision.adapt:
+            waits = self._reason_to_wait(decision)
+            if waits:
+                # Nobody was asked: only that it was bad is remembered.
+                trigger = replace(state.trigger, bad_count=trigger.bad_count)
+                since_s = state.unsettled_s
+                since_s = self._cycle.time_s if since_s is None else since_s
+                state = replace(state, trigger=trigger, unsettled_s=since_s)
+                return state, (self._keep(waits, situation),)
+        self._state = replace(state, trigger=trigger, unsettled_s=None)
+        if decision.adapt:
+            return self._ask(decision, situation, forecasts)
+        return self._reconsider(decision, situation)
+
+    def _forecasts(self) -> list[Forecast]:
+        """What is expected: what the caller says, or what the forecaster makes of the last cycles.
+
+        Steps count as evenly far apart.
+        """
+        if self._cycle.coming is not None:
+            return list(self._cycle.coming)
+        own, steps = self._own, self._state.steps
+        if own.forecaster is None or len(steps) < 2:
+            return []
+        pairs = sorted(steps[-1][1])
+        history = np.array([[rates.get(pair, 0.0) for pair in pairs] for _, rates in steps])
+        said = np.minimum(own.forecaster.forecast(history, own.ahead_steps), _LARGEST_RATE)
+        step_s = float(np.median(np.diff([at_s for at_s, _ in steps])))
+        return [
+            Forecast(ahead_s=k * step_s, rates=dict(zip(pairs, row.tolist(), strict=True)))
+            for k, row in enumerate(said, start=1)
+        ]
+
+    def _look_ahead(self, forecasts: list[Forecast]) -> Observation | None:
+        """What runs at the first forecast that breaks something, else at the last one."""
+        running, ahead = self._cycle.running, None
+        largest = _largest([forecast.rates for forecast in forecasts])
+        for forecast in forecasts:
+            if running is None:
+                break
+            plan = self._evaluate(running, forecast.rates)
+            # A plan is made for all that is expected, so that is what the strategy decides on.
+            ahead = Observation.of(
+                plan,
+                self._cycle.time_s + forecast.ahead_s,
+                self._own.limits,
+                inputs=list(largest.values()),
+            )
+            if ahead.broken or ahead.excess_usage(self._own.limits.usage):
+                break
+        return ahead
+
+    def _reason_to_wait(self, decision: Decision) -> str:
+        """Why a decision waits for rates that are changing; empty where it is made now.
+
+        To wait costs an interval. To decide on rates that are not there yet costs a second change,
+        unless the strategy answers the same for what they will be.
+        """
+        if not self._unsettled or self._rates is None:
+            return ""
+        since_s = self._state.unsettled_s
+        waited_s = 0.0 if since_s is None else self._cycle.time_s - since_s
+        change_s, interval_s = self._state.change_s, self._own.interval_s
+        if waited_s + interval_s > change_s:
+            return ""
+        now = self._find(self._rates).placement
+        if now == self._find(self._extrapolated()).placement:
+            return ""
+        (source, site), one = max(self._unsettled.items(), key=lambda item: abs(item[1].slope))
+        return (
+            f"kept: {decision.reason}; {source} at {site} is changing ({one.rate:.4g}/s, by "
+            f"{one.slope:+.3g}/s each second): to wait costs {show_quantity(interval_s, DURATION)},"
+            f" a second change {show_quantity(round(change_s, 1), DURATION)}"
+        )
+
+    def _extrapolated(self) -> dict[Pair, float]:
+        """The rates that will be there when a change is in force."""
+        rates = dict(self._rates or {})
+        for pair, one in self._unsettled.items():
+            if pair in rates:
+                rates[pair] = one.after(self._state.change_s)
+        return rates
+
+    def _find(self, rates: Rates) -> Plan:
+        """What the strategy says at these rates."""
+        found = find_plan(
+            self._application,
+            self._network,
+            self._own.strategy,
+            rates=dict(rates),
+            current=self._cycle.running,
+            **self._own.options,
+        )
+        self._seconds += found.seconds
+        return found
+
+    def _ask(
+        self, decision: Decision, situation: Situation | None, forecasts: list[Forecast]
+    ) -> Answer:
+        """Ask the strategy, and remember the figures that it was asked with."""
+        present = self._rates or {}
+        coming = [forecast.rates for forecast in forecasts]
+        reason = decision.reason
+        if self._unsettled and situation is not None:
+            coming.append(self._extrapolated())
+            reason += ", rates extrapolated"
+        plan = self._choose(present, coming, only_ahead=decision.ahead)
+        state = replace(
+            self._state,
+            planned=self._figures(),
+            replanned_for_figures=self._cycle.running is None,
+        )
+        if plan.placement == self._cycle.running:
+            said = f"kept: {reason}; {self._own.strategy} finds nothing better"
+            keep = Keep(
+                time_s=self._cycle.time_s,
+                reason=said,
+                situation=situation,
+                asked_for=reason,
+                ahead=decision.ahead,
+                seconds=self._seconds,
+            )
+            return state, (keep,)
+        return state, (self._adapt(reason, plan, situation, ahead=decision.ahead),)
+
+    def _choose(self, present: Rates, coming: list[Rates], *, only_ahead: bool) -> Plan:
+        """What to run from now on.
+
+        A plan for the larger of present and expected rates, pair by pair, if it holds now and then;
+        else one for the present rates. Where only a forecast speaks for it: of those that hold now,
+        the one with the fewest violations, then the least excess, at the larger rates.
+        """
+        running = self._cycle.running
+        if not coming:
+            return self._find(present)
+        larger = _largest([present, *coming])
+        wide = self._find(larger)
+        if wide.feasible and self._evaluate(wide.placement, present).feasible:
+            return wide
+        narrow = self._find(present)
+        if not only_ahead or running is None:
+            return narrow
+        kept = self._evaluate(running, present)
+        holding = [
+            plan
+            for plan in (kept, wide, narrow)
+            if self._evaluate(plan.placement, present).feasible
+        ]
+        if not holding:
+            return narrow
+        return min(holding, key=lambda plan: _badness(self._evaluate(plan.placement, larger)))
+
+    def _reconsider(self, decision: Decision, situation: Situation) -> Answer:
+        """Ask once more where figures turn out to be others than those that were planned with."""
+        state, now_s = self._state, self._cycle.time_s
+        changed = self._changed_figures()
+        if not changed or self._unsettled:
+            return state, (self._keep(decision.reason, situation),)
+        own = self._own
+        rest_s = own.trigger.rest_s if own.trigger is not None else 0.0
+        adapted_s = state.trigger.adapted_s
+        rests = adapted_s is not None and now_s - adapted_s < rest_s
+        if rests and not state.replanned_for_figures:
+            return state, (self._keep(decision.reason, situation),)
+        state = replace(state, planned=self._figures())
+        plan = self._find(self._rates or {})
+        better = plan.estimate.usage < situation.estimated.usage * (1.0 - BETTER)
+        # What is cheaper by the model and breaks something else is no improvement.
+        if plan.placement == self._cycle.running or not better or plan.violations:
+            keep = Keep(
+                time_s=self._cycle.time_s,
+                reason=decision.reason,
+                situation=situation,
+                asked_for="measured figures differ from those planned with",
+                seconds=self._seconds,
+            )
+            return state, (keep,)
+        first, *others = changed
+        more = f" and {len(others)} more" if others else ""
+        reason = (
+            f"measured figures differ from those planned with: {first}{more}; "
+            f"usage {situation.estimated.usage:.3g} → {plan.estimate.usage:.3g}"
+        )
+        state = replace(
+            state,
+            trigger=replace(state.trigger, adapted_s=now_s),
+            replanned_for_figures=True,
+        )
+        adapt = Adapt(
+            time_s=self._cycle.time_s,
+            reason=reason,
+            plan=plan,
+            situation=situation,
+            seconds=self._seconds,
+        )
+        return state, (adapt,)
+
+    def _changed_figures(self) -> list[str]:
+        """Figures that are surely further than 20 % from what was planned with, in words."""
+        found = []
+        for operator, own in self._measured.figures().items():
+            for figure, estimate in own.items():
+                declared = float(getattr(self._own.application.operator(operator), figure) or 0.0)
+                planned = self._state.planned.get((operator, figure), declared)
+                if estimate.differs_from(planned, DEVIATION):
+                    found.append(f"{operator} {figure} {planned:.3g} → {estimate.value:.3g}")
+        return found
+
+
+def _largest(rows: list[Rates]) -> dict[Pair, float]:
+    """The largest rate of each pair."""
+    found: dict[Pair, float] = {}
+    for rates in rows:
+        for pair, rate in rates.items():
+            found[pair] = max(found.get(pair, 0.0), rate)
+    return found
+
+
+def _badness(plan: Plan) -> tuple[int, float]:
+    """How many constraints a plan breaks, and by how much in all."""
+    excess = [v.need / v.have if v.have > 0 else math.inf for v in plan.violations]
+    return len(excess), sum(excess)
+
+
+def _links_bps(network: Network) -> list[float]:
+    """What the ways up have to give, which a strategy decides on as it does on rates.
+
+    Those without bound are left out: two of them would not count as the same.
+    """
+    below = np.flatnonzero((network.site_tier != Tier.CLOUD) & (network.nearest_cloud >= 0))
+    free = network.wan.available_bps(below, network.nearest_cloud[below])
+    return [float(bps) for bps in free if math.isfinite(bps)]
