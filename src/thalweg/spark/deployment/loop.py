@@ -32,7 +32,13 @@ from thalweg.spark.deployment.parts import Decides, RunParts
 from thalweg.spark.deployment.patience import StepPatience
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.rollback import shorten_history
-from thalweg.spark.deployment.status import describe_cuts, describe_site, nest_rates, same_cuts
+from thalweg.spark.deployment.status import (
+    count_changes,
+    describe_cuts,
+    describe_site,
+    nest_rates,
+    same_cuts,
+)
 from thalweg.spark.log.disk import LogError
 from thalweg.spark.monitor.record import arrival_of
 from thalweg.spark.site.channel import SiteError
@@ -374,8 +380,7 @@ class DeploymentLoop:
             "rates": None if rates is None else nest_rates(rates),
             "figures": self._seen,
             **self._parts.tally.to_dict(),
-            "changes": sum(change["changed"] for change in self.changes),
-            "restarts": len(self.restarts),
+            **count_changes(self.changes, self.restarts),
             "last_decision": self._decision,
             "note": self._note,
             "error": error,

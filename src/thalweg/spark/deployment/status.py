@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -27,6 +28,26 @@ def nest_rates(rates: Rates) -> dict[str, dict[str, float]]:
     for (source, site), rate in rates.items():
         found.setdefault(source, {})[site] = round(rate, 3)
     return found
+
+
+def count_changes(
+    changes: Sequence[Mapping[str, Any]], restarts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Count changes of cuts by their cause and restarts by their site, as plain data.
+
+    >>> change = {"at_s": 7.0, "cause": "adapt", "seconds": 2.5, "changed": True}
+    >>> count_changes([change], [{"site": "fog-1"}])["last_change"]
+    {'at_s': 7.0, 'cause': 'adapt', 'seconds': 2.5}
+    """
+    made = [change for change in changes if change["changed"]]
+    last = {name: made[-1][name] for name in ("at_s", "cause", "seconds")} if made else None
+    return {
+        "changes": len(made),
+        "changes_by_cause": dict(Counter(change["cause"] for change in made)),
+        "last_change": last,
+        "restarts": len(restarts),
+        "restarts_by_site": dict(Counter(restart["site"] for restart in restarts)),
+    }
 
 
 def describe_state(told: Mapping[str, Any], silent_s: float, *, is_alive: bool) -> str:
