@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from thalweg.cli.output import Format, FormatOption, print_json, print_plan, say
-from thalweg.cli.serve import OpenOption, PageOption, PortOption, require_page, show_run
+from thalweg.cli.serve import OpenOption, PageOption, PortOption, RunServer, show_run
 
 
 def demo(
@@ -38,13 +38,13 @@ def demo(
         return
     from thalweg.spark.demo import run_demo
 
-    if page:
-        require_page(port)
+    server = RunServer(page=page, port=port, show=open_page)
+    server.require_ready()
     with tempfile.TemporaryDirectory(prefix="thalweg-demo-") as temporary, ExitStack() as beside:
 
         def show(run: Path) -> None:
-            if page:
-                beside.enter_context(show_run(run, port=port, show=open_page))
+            if server.is_wanted:
+                beside.enter_context(show_run(run, server))
 
         summary = run_demo(
             folder or Path(temporary) / "run",

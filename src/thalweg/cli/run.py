@@ -15,7 +15,16 @@ import typer
 
 from thalweg.cli.inputs import NetworkArgument, WorkloadOption, read_options, require_births
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, say
-from thalweg.cli.serve import OpenOption, PageOption, PortOption, require_page, show_run
+from thalweg.cli.serve import (
+    MetricsOption,
+    OpenOption,
+    PageOption,
+    PortOption,
+    RunServer,
+    TokenFileOption,
+    read_token,
+    show_run,
+)
 from thalweg.cli.signals import upon_signal
 
 if TYPE_CHECKING:
@@ -82,6 +91,8 @@ def run(
     ] = False,
     page: PageOption = True,
     port: PortOption = 0,
+    metrics: MetricsOption = None,
+    token_file: TokenFileOption = None,
     open_page: OpenOption = True,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
@@ -110,9 +121,14 @@ def run(
         adapt=LIVE_TRIGGER if adapt else None,
         resume=resume,
     )
-    if page and not dry_run:
-        defects.attempt("", lambda: require_page(port))
-    if dry_run or defects:
+    token = defects.attempt("", lambda: read_token(token_file))
+    make_server = partial(
+        RunServer, page=page, port=port, metrics=metrics, token=token, show=open_page
+    )
+    server = defects.attempt("", make_server)
+    if server is not None and not dry_run:
+        defects.attempt("", server.require_ready)
+    if dry_run or defects or server is None:
         _outline(wishes, defects, format)
         return
     from thalweg.spark.deployment import Deployment
@@ -122,8 +138,8 @@ def run(
     say(f"starting {pipeline} in {folder}; `thalweg stop {folder}` ends it")
     with upon_signal(partial(_ask_to_stop, deployment)), ExitStack() as beside:
         deployment.start(wait=False)
-        if page:
-            beside.enter_context(show_run(deployment.folder.path, port=port, show=open_page))
+        if server.is_wanted:
+            beside.enter_context(show_run(deployment.folder.path, server))
         try:
             deployment.await_deployment()
             say(_describe_start(deployment))

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from thalweg import __version__
 from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.web.guard import Guard
+from thalweg.web.metrics import Exposition
 from thalweg.web.question import Question
 from thalweg.web.subject import NotOffered, Subject, UnknownName, Update
 
@@ -122,21 +123,23 @@ class Room:
             self._busy.release()
 
 
-def make_app(room: Room, token: str) -> Guard:
-    """The whole page as one guarded ASGI application."""
+def make_app(room: Room, token: str, *, only_metrics: bool = False) -> Guard:
+    """The page and its metrics as one guarded ASGI application, or the metrics alone."""
     app = FastAPI(
         title="Thalweg",
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/api/openapi.json",
+        openapi_url=None if only_metrics else "/api/openapi.json",
         responses=_REFUSALS,
     )
     _add_errors(app)
-    _add_pages(app)
-    _add_reading(app, room)
-    _add_details(app, room)
-    _add_asking(app, room)
+    _add_metrics(app, room)
+    if not only_metrics:
+        _add_pages(app)
+        _add_reading(app, room)
+        _add_details(app, room)
+        _add_asking(app, room)
     return Guard(app, token=token)
 
 
@@ -168,6 +171,19 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(StarletteHTTPException)
     async def _http(_: Request, error: StarletteHTTPException) -> JSONResponse:
         return told(error.status_code, str(error.detail))
+
+
+def _add_metrics(app: FastAPI, room: Room) -> None:
+    folders = [subject.run_folder for subject in room.subjects if subject.run_folder is not None]
+    exposition = Exposition(folders)
+
+    @app.get("/metrics", include_in_schema=False)
+    def metrics(request: Request) -> Response:
+        if not folders:
+            raise HTTPException(404, "there is no run here, and metrics are of runs")
+        content, media_type = exposition.render(request.headers.get("accept", ""))
+        headers = {"content-type": media_type, "cache-control": "no-store"}
+        return Response(content, headers=headers)
 
 
 def _add_pages(app: FastAPI) -> None:

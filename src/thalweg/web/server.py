@@ -12,6 +12,8 @@ import time
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -25,32 +27,33 @@ _START_TIMEOUT_S = 20.0
 _END_TIMEOUT_S = 5.0
 _LAST_WORDS_S = 0.6
 _LEAST_TOKEN = 16
+_MISSING = "The page needs FastAPI, Uvicorn and prometheus-client. Hint: pip install 'thalweg[web]'"
 
 
 class PageServer:
     """Serves subjects under an address that holds a token; `with` starts and stops it.
 
     Port 0 is any free one. The token is in the part of the address that browsers keep to
-    themselves, so it is in no request line and no log.
+    themselves, so it is in no request line and no log. With `only_metrics` there is no page, and
+    `/metrics` alone is answered.
     """
 
     def __init__(
-        self, subjects: Sequence[Subject], *, port: int = 0, token: str | None = None
+        self,
+        subjects: Sequence[Subject],
+        *,
+        port: int = 0,
+        token: str | None = None,
+        only_metrics: bool = False,
     ) -> None:
         defects = Defects()
         defects.require(0 <= port < 65536, "port", port, "a port from 0 to 65535; 0 is any free")
-        good = token is None or (
-            len(token) >= _LEAST_TOKEN
-            and token.isascii()
-            and token.isprintable()
-            and " " not in token
-        )
-        rule = f"at least {_LEAST_TOKEN} printable ASCII characters without spaces"
-        defects.require(good, "token", "another text", rule)
+        if token is not None:
+            defects.attempt("", partial(require_token, token))
         defects.require(len(subjects) > 0, "subjects", "none", "something to look at")
         defects.raise_if_any()
         self.token = token or secrets.token_urlsafe(24)
-        self._subjects = tuple(subjects)
+        self._subjects, self._only_metrics = tuple(subjects), only_metrics
         self._socket = _listen(port)
         self.port: int = self._socket.getsockname()[1]
         self._thread: threading.Thread | None = None
@@ -60,6 +63,11 @@ class PageServer:
     def address(self) -> str:
         """Where the page is, with the token."""
         return f"http://{HOST}:{self.port}/#token={self.token}"
+
+    @property
+    def metrics_address(self) -> str:
+        """Where the metrics are; whoever asks for them sends the token in a header."""
+        return f"http://{HOST}:{self.port}/metrics"
 
     def start(self) -> Self:
         """Serve from now on; returns when requests are answered."""
@@ -71,12 +79,10 @@ class PageServer:
             from thalweg.web.app import Room, make_app
         except ImportError as error:
             self._socket.close()
-            raise MissingExtra(
-                "The page needs FastAPI and Uvicorn. Hint: pip install 'thalweg[web]'"
-            ) from error
+            raise MissingExtra(_MISSING) from error
         self._room = Room(self._subjects)
         config = uvicorn.Config(
-            make_app(self._room, self.token),
+            make_app(self._room, self.token, only_metrics=self._only_metrics),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -137,12 +143,28 @@ class PageServer:
         return self._signpost
 
 
-def require_free(port: int) -> None:
-    """Raise `InvalidInput` unless a page can be served at this port."""
-    _listen(port).close()
+def require_token(token: str) -> None:
+    """Raise `InvalidInput` for a token that is too easy to guess, or that no header can hold."""
+    good = (
+        len(token) >= _LEAST_TOKEN and token.isascii() and token.isprintable() and " " not in token
+    )
+    if not good:
+        rule = f"at least {_LEAST_TOKEN} printable ASCII characters without spaces"
+        raise InvalidInput([Defect(path="token", value="another text", rule=rule)])
 
 
-def _listen(port: int) -> socket.socket:
+def require_free(port: int, *, option: str = "--port") -> None:
+    """Raise `InvalidInput` unless a page can be served at this port, which the option names."""
+    _listen(port, option).close()
+
+
+def require_installed() -> None:
+    """Raise `MissingExtra` unless everything is there that serves."""
+    if any(find_spec(name) is None for name in ("fastapi", "prometheus_client", "uvicorn")):
+        raise MissingExtra(_MISSING)
+
+
+def _listen(port: int, option: str = "--port") -> socket.socket:
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -150,7 +172,7 @@ def _listen(port: int) -> socket.socket:
     except OSError as error:
         found.close()
         rule, hint = "a port that is free", f"{error.strerror}; 0 takes any free one"
-        defect = Defect(path="--port", value=port, rule=rule, hint=hint)
+        defect = Defect(path=option, value=port, rule=rule, hint=hint)
         raise InvalidInput([defect]) from None
     found.listen(128)
     return found

@@ -41,6 +41,8 @@ class Subject:
 
     kind = "results"
     views: tuple[str, ...] = ()
+    run_folder: Path | None = None
+    """The folder of the run that it is about, where it is about one."""
 
     def __init__(self, title: str) -> None:
         self.title = title

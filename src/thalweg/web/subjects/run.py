@@ -50,6 +50,7 @@ class RunSubject(PlannedSubject):
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = RunFolder.of_run(folder)
+        self.run_folder = self._folder.path
         if not has_model(self._folder.path):
             rule = "the folder of a run that keeps its model and its timeline"
             hint = "runs of older versions do not; start it once with this one"
