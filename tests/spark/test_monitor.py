@@ -28,7 +28,13 @@ from thalweg.spark.monitor.compare import (
 )
 from thalweg.spark.monitor.counting import Counting, RowCounts
 from thalweg.spark.monitor.figures import find_quantile
-from thalweg.spark.monitor.record import arrival_of, complete_record, figures_of, record_of
+from thalweg.spark.monitor.record import (
+    Published,
+    arrival_of,
+    complete_record,
+    published_in,
+    record_of,
+)
 from thalweg.spark.monitor.store import MonitorStore
 from thalweg.spark.monitor.window import share_within
 from thalweg.spark.query.spec import QuerySpec
@@ -409,9 +415,18 @@ def test_a_record_joins_what_spark_counted_with_what_was_published() -> None:
     found = record_of(
         PROGRESS,
         spec(cut=("clean",)),
-        {"edges/clean+dear": (40, 4000, start_s, start_s + 9), "edges/dead-letters": (3, 300)},
-        counts=RowCounts(rows={"rides": 100, "clean": 40}, rows_in={"clean": 100}, input_rows=100),
+        {
+            "edges/clean+dear": Published(40, 4000, 2500, start_s, start_s + 9),
+            "edges/dead-letters": Published(3, 300, 400),
+        },
+        counts=RowCounts(
+            rows={"rides": 100, "clean": 40},
+            rows_in={"clean": 100},
+            input_rows=100,
+            output_bytes={"parse": 7000},
+        ),
         newest_s=start_s + 10,
+        cpu_s=0.125,
     )
     assert found == {
         "site": "fog-0",
@@ -424,6 +439,9 @@ def test_a_record_joins_what_spark_counted_with_what_was_published() -> None:
         "rows_in": {"clean": 100},
         "stream_rows": {"edges/clean+dear": 40, "edges/dead-letters": 3},
         "bytes": {"edges/clean+dear": 4000, "edges/dead-letters": 300},
+        "link_bytes": {"edges/clean+dear": 2500, "edges/dead-letters": 400},
+        "output_bytes": {"parse": 7000},
+        "cpu_s": 0.125,
         "input_rows": 100,
         "lag_s": 2.0,
         "watermark_s": start_s + 8,
@@ -434,7 +452,7 @@ def test_a_record_joins_what_spark_counted_with_what_was_published() -> None:
 
 def test_of_a_query_that_is_not_watched_there_are_no_rows_of_operators() -> None:
     progress = PROGRESS | {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}
-    found = record_of(progress, spec(), {"sinks/board": (55, 900)}, newest_s=5.0)
+    found = record_of(progress, spec(), {"sinks/board": Published(55, 900, 700)}, newest_s=5.0)
     assert found["rows"] == found["rows_in"] == {}
     assert found["input_rows"] == 999
     assert found["watermark_s"] is None
@@ -471,6 +489,26 @@ def test_a_site_counts_what_it_sends_where_it_sends_it() -> None:
     assert counts.input_rows == 80
 
 
+def test_what_is_not_published_has_the_bytes_of_its_columns_and_texts() -> None:
+    counting = Counting(
+        senders={"parse": ["rides"], "note": ["parse"], "dear": ["note"]},
+        sources={"rides": "sources/rides"},
+        published=("dear",),
+        keepers=("parse", "note"),
+        fixed_bytes={"parse": 56.0, "note": 60.0, "dear": 8.0},
+        variable=("note",),
+    )
+    assert counting.measured == {"note"}
+    observed = {"thalweg/rows/note": {"rows": 80, "bytes": 400}}
+    counts = counting.count(
+        {"observedMetrics": observed}, {"sources/rides": 80}, {"edges/dear+x": 9}
+    )
+    assert counts.output_bytes == {"parse": 80 * 56, "note": 80 * 60 + 400}
+    # Without an answer from Spark nothing is known of texts.
+    without = counting.count({}, {"sources/rides": 80}, {"edges/dear+x": 9})
+    assert without.output_bytes == {"parse": 80 * 56}
+
+
 def test_a_site_without_operators_counts_what_it_is_given() -> None:
     counting = Counting(senders={}, sources={"rides": "sources/rides"})
     counts = counting.count({}, {"sources/rides": 80}, {"edges/rides+clean": 80})
@@ -486,10 +524,11 @@ def test_records_of_segments_have_their_rows_bytes_and_times(tmp_path: Path) -> 
     found = arrival_of(segment, at_s=12.0)
     assert complete_record(found)["rows"] == {"rides": 2}
     assert (found["site"], found["epoch"], found["batch"], found["at_s"]) == ("fog-0", 4, 0, 12.0)
-    assert figures_of(segment) == (2, segment.data_bytes, 1.0, 3.5)
+    put = Published(2, segment.data_bytes, segment.file_bytes, 1.0, 3.5)
+    assert published_in(segment) == put
     LogWriter(tmp_path, "sources/rides", "fog-1", 0).publish(0, rows)
     (other,) = (s for s in Log(tmp_path).segments("sources/rides") if s.site == "fog-1")
-    assert figures_of(other) == (2, other.data_bytes)
+    assert published_in(other) == Published(2, other.data_bytes, other.file_bytes)
 
 
 # Beside the model

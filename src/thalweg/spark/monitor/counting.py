@@ -15,6 +15,7 @@ from thalweg.spark.monitor.observation import (
     Edge,
     broken_counts,
     inbox_counts,
+    output_bytes,
     output_counts,
 )
 
@@ -29,6 +30,8 @@ class RowCounts:
     """That each operator read."""
     input_rows: int
     """That the query read."""
+    output_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of data that operators put out which are not published, where they are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,15 @@ class Counting:
     published: Collection[str] = ()
     """Operators and sinks all of whose output goes into the log."""
     keepers: Collection[str] = ()
+    fixed_bytes: Mapping[str, float] = field(default_factory=dict)
+    """Operator → the bytes of each row that its columns' types say."""
+    variable: Collection[str] = ()
+    """The operators whose rows hold texts or collections, which take more."""
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """The operators of which Spark has to say how many bytes their rows take."""
+        return frozenset(self.variable) & frozenset(self.senders) - frozenset(self.published)
 
     @property
     def observed(self) -> frozenset[str]:
@@ -88,7 +100,16 @@ class Counting:
             rows=rows,
             rows_in=rows_in,
             input_rows=sum(rows[name] for name in self.sources) + sent,
+            output_bytes=self._count_bytes(rows, output_bytes(progress)),
         )
+
+    def _count_bytes(self, rows: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+        """Bytes of what is put out and not published; `more` is what Spark has added up."""
+        found = {}
+        for name in rows.keys() & self.fixed_bytes.keys() - set(self.published):
+            if name in self.senders and (name not in self.variable or name in more):
+                found[name] = round(rows[name] * self.fixed_bytes[name]) + more.get(name, 0)
+        return found
 
 
 def _by_sender(published: Mapping[str, int]) -> dict[str, int]:

@@ -6,9 +6,10 @@ number of branches. That is why rows are counted here and not taken from Spark's
 which counts a row once for every branch that it is read for.
 
 An observation has its price: Spark cannot fuse what is before it with what comes after. So only
-what does not follow from other counts is observed; see `thalweg.spark.monitor.counting`. And only
-rows are counted, which needs no column; a size would need them all. What crosses a link is measured
-to the byte where it is published: the manifest of each segment of the log has it.
+what does not follow from other counts is observed; see `thalweg.spark.monitor.counting`. Of rows
+that hold texts or collections, their lengths are added up as well; of all others the types of the
+columns say how large they are. What crosses a link is measured to the byte where it is published:
+the manifest of each segment of the log has it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 Edge = tuple[str, str]
 _PUT_OUT = "thalweg/rows/"
@@ -26,9 +27,12 @@ _BROKEN = "thalweg/broken/"
 _BETWEEN = "+"
 
 
-def watch(operator: str, frame: DataFrame) -> DataFrame:
-    """The same rows; how many the operator puts out is counted in every batch."""
-    return _count(f"{_PUT_OUT}{operator}", frame)
+def watch(operator: str, frame: DataFrame, more_bytes: Column | None = None) -> DataFrame:
+    """The same rows; how many the operator puts out is counted in every batch.
+
+    `more_bytes`, where it is given, is added up over them.
+    """
+    return _count(f"{_PUT_OUT}{operator}", frame, more_bytes)
 
 
 def watch_inbox(sender: str, reader: str, frame: DataFrame) -> DataFrame:
@@ -41,10 +45,13 @@ def watch_broken(sender: str, reader: str, frame: DataFrame) -> DataFrame:
     return _count(f"{_BROKEN}{sender}{_BETWEEN}{reader}", frame)
 
 
-def _count(name: str, frame: DataFrame) -> DataFrame:
+def _count(name: str, frame: DataFrame, more_bytes: Column | None = None) -> DataFrame:
     from pyspark.sql import functions as sql
 
-    return frame.observe(name, sql.count(sql.lit(1)).alias("rows"))
+    counts = [sql.count(sql.lit(1)).alias("rows")]
+    if more_bytes is not None:
+        counts.append(sql.sum(more_bytes).alias("bytes"))
+    return frame.observe(name, *counts)
 
 
 def output_counts(progress: Mapping[str, Any]) -> dict[str, int]:
@@ -54,6 +61,19 @@ def output_counts(progress: Mapping[str, Any]) -> dict[str, int]:
     {'clean': 7}
     """
     return dict(_find(progress, _PUT_OUT))
+
+
+def output_bytes(progress: Mapping[str, Any]) -> dict[str, int]:
+    """What was added up over the rows of each operator that was watched for it.
+
+    >>> output_bytes({"observedMetrics": {"thalweg/rows/clean": {"rows": 7, "bytes": 70}}})
+    {'clean': 70}
+    """
+    return {
+        str(name).removeprefix(_PUT_OUT): int(values.get("bytes") or 0)
+        for name, values in (progress.get("observedMetrics") or {}).items()
+        if str(name).startswith(_PUT_OUT) and "bytes" in values
+    }
 
 
 def inbox_counts(progress: Mapping[str, Any]) -> dict[Edge, int]:

@@ -48,6 +48,22 @@ def read_usages(pids: Iterable[int]) -> dict[int, ProcessUsage]:
     return found
 
 
+def read_children_cpu_s(pid: int, name: str) -> float:
+    """CPU seconds of all processes below this one whose program has a name that begins so."""
+    table = _read_table()
+    below: dict[int, list[int]] = {}
+    for child, (parent, _, _) in table.items():
+        below.setdefault(parent, []).append(child)
+    total, waiting = 0.0, list(below.get(pid, ()))
+    while waiting:
+        child = waiting.pop()
+        waiting += below.get(child, [])
+        with suppress(OSError):
+            program = (_PROC / str(child) / "comm").read_text(encoding="utf-8", errors="replace")
+            total += table[child][1] if program.startswith(name) else 0.0
+    return total
+
+
 def _read_table() -> dict[int, tuple[int, float, int]]:
     """Parent, CPU seconds and resident bytes of every process; empty where there is no /proc."""
     table = {}

@@ -6,7 +6,10 @@ A record is a mapping with these keys:
 - `at_s`: when it was finished [Unix time]; `batch_s`: how long it took;
 - `rows`, `rows_in`: rows that each operator put out and read, by its name;
 - `stream_rows`, `bytes`: what was published in each stream of the log (bytes of data, before
-  compression: what the event sizes of the model mean);
+  compression: what the event sizes of the model mean); `link_bytes`: what that takes on a link,
+  compressed and packed;
+- `output_bytes`: data that each operator put out, where it is known though it is not published;
+- `cpu_s`: CPU of the batch's tasks and of their Python workers; None where it is not known;
 - `input_rows`: rows that the query read;
 - `watermark_s`: the event time up to which everything was seen; `lag_s`: how far that is behind the
   newest row; None where it is not known;
@@ -16,36 +19,47 @@ A record is a mapping with these keys:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from thalweg.errors import Defects
 from thalweg.spark.log.names import SOURCES
 from thalweg.spark.log.segment import Segment
 from thalweg.spark.monitor.counting import RowCounts
+from thalweg.spark.query.clock import DAWN_MS
 from thalweg.spark.query.spec import QuerySpec
 
 Record = dict[str, Any]
 GATEWAY = "gateway"
-_MAPPINGS = ("rows", "rows_in", "stream_rows", "bytes")
-_TIMES = ("watermark_s", "lag_s")
+_MAPPINGS = ("rows", "rows_in", "stream_rows", "bytes", "link_bytes", "output_bytes")
+_TIMES = ("watermark_s", "lag_s", "cpu_s")
+
+
+class Published(NamedTuple):
+    """What a batch put into one stream; event times [Unix time] where they are known."""
+
+    rows: int
+    data_bytes: int
+    link_bytes: int
+    earliest_s: float | None = None
+    latest_s: float | None = None
 
 
 def record_of(
     progress: Mapping[str, Any],
     spec: QuerySpec,
-    published: Mapping[str, Sequence[float]],
+    published: Mapping[str, Published],
     *,
     counts: RowCounts | None = None,
     newest_s: float | None = None,
+    cpu_s: float | None = None,
 ) -> Record:
     """The record of the batch that Spark reports in this progress (the JSON of it, parsed).
 
-    `published` has rows and bytes of data for each stream that the batch went to; where event times
-    are known, the earliest and the latest [Unix time] follow. `counts` has the rows of operators;
-    of a query that is not watched there are none. `newest_s` is the newest event time among the
-    rows that have arrived, read or not.
+    `published` says what the batch put into each stream. `counts` has the rows of operators; of a
+    query that is not watched there are none. `newest_s` is the newest event time among the rows
+    that have arrived, read or not.
     """
     watermark_s = _watermark_s(progress)
     known = newest_s is not None and watermark_s is not None
@@ -58,25 +72,34 @@ def record_of(
         "batch_s": progress.get("batchDuration", 0) / 1000,
         "rows": dict(counts.rows) if counts else {},
         "rows_in": dict(counts.rows_in) if counts else {},
-        "stream_rows": {stream: int(values[0]) for stream, values in published.items()},
-        "bytes": {stream: int(values[1]) for stream, values in published.items()},
+        "stream_rows": {stream: put.rows for stream, put in published.items()},
+        "bytes": {stream: put.data_bytes for stream, put in published.items()},
+        "link_bytes": {stream: put.link_bytes for stream, put in published.items()},
+        "output_bytes": dict(counts.output_bytes) if counts else {},
+        "cpu_s": cpu_s,
         "input_rows": counts.input_rows if counts else int(progress.get("numInputRows") or 0),
         "lag_s": max(0.0, float(newest_s or 0.0) - float(watermark_s or 0.0)) if known else None,
         "watermark_s": watermark_s,
         "event_spans": {
-            stream: (float(values[2]), float(values[3]))
-            for stream, values in published.items()
-            if len(values) == 4
+            stream: (put.earliest_s, put.latest_s)
+            for stream, put in published.items()
+            if put.earliest_s is not None and put.latest_s is not None
         },
     }
 
 
-def figures_of(segment: Segment) -> tuple[float, ...]:
-    """Rows, bytes and, where they are known, the event times of a segment, for `record_of`."""
-    if segment.earliest_us is None or segment.latest_us is None:
-        return (segment.rows, segment.data_bytes)
-    times = (segment.earliest_us / 1e6, segment.latest_us / 1e6)
-    return (segment.rows, segment.data_bytes, *times)
+def published_in(segment: Segment) -> Published:
+    """What a segment holds, for `record_of`."""
+    times = (segment.earliest_us, segment.latest_us)
+    earliest_s, latest_s = (None if us is None else us / 1e6 for us in times)
+    known = earliest_s is not None and latest_s is not None
+    return Published(
+        rows=segment.rows,
+        data_bytes=segment.data_bytes,
+        link_bytes=segment.file_bytes,
+        earliest_s=earliest_s if known else None,
+        latest_s=latest_s if known else None,
+    )
 
 
 def arrival_of(segment: Segment, at_s: float) -> Record:
@@ -95,6 +118,7 @@ def arrival_of(segment: Segment, at_s: float) -> Record:
         "batch_s": 0.0,
         "rows": {source: segment.rows},
         "bytes": {segment.stream: segment.data_bytes},
+        "link_bytes": {segment.stream: segment.file_bytes},
     }
 
 
@@ -105,7 +129,7 @@ def complete_record(record: Mapping[str, Any]) -> Record:
         InvalidInput: where it does not say which batch it is of, or a number is none.
     """
     defects = Defects()
-    whole: Record = {"role": "", "batch_s": 0.0, "input_rows": 0, "lag_s": None}
+    whole: Record = {"role": "", "batch_s": 0.0, "input_rows": 0, "lag_s": None, "cpu_s": None}
     whole |= {"watermark_s": None, "event_spans": {}, **{name: {} for name in _MAPPINGS}}
     whole |= {name: value for name, value in record.items() if value is not None}
     for name in ("site", "role"):
@@ -134,10 +158,10 @@ def complete_record(record: Mapping[str, Any]) -> Record:
 
 
 def _watermark_s(progress: Mapping[str, Any]) -> float | None:
-    """How far event time has come; Spark says 1970 before it has seen any."""
+    """How far event time has come; Spark and our clocks say 1970 before they have seen any."""
     text = (progress.get("eventTime") or {}).get("watermark")
     at_s = _parse_s(str(text)) if text else 0.0
-    return at_s if at_s > 0 else None
+    return at_s if at_s > DAWN_MS / 1000 else None
 
 
 def _parse_s(text: str) -> float:

@@ -29,6 +29,9 @@ SCHEMA = pa.schema(
         pa.field("rows_in", _COUNTS),
         pa.field("stream_rows", _COUNTS),
         pa.field("bytes", _COUNTS),
+        pa.field("link_bytes", _COUNTS),
+        pa.field("output_bytes", _COUNTS),
+        pa.field("cpu_s", pa.float64()),
     ]
 )
 """One row for each record; see `thalweg.spark.monitor.record`."""
@@ -112,7 +115,8 @@ def to_table(records: Iterable[Mapping[str, Any]]) -> pa.Table:
 def to_records(table: pa.Table) -> list[dict[str, Any]]:
     """The records that `to_table` made these rows of."""
     maps = [field.name for field in SCHEMA if pa.types.is_map(field.type)]
-    return [row | {name: dict(row[name]) for name in maps} for row in table.to_pylist()]
+    # Monitors before this one kept fewer columns.
+    return [row | {name: dict(row[name] or ()) for name in maps} for row in table.to_pylist()]
 
 
 def _list(folder: Path) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from thalweg.spark.pipeline.windows import BOUNDS, with_bounds
 from thalweg.spark.query.plan import QueryPlan, plan_query
 from thalweg.spark.query.publisher import put_together
 from thalweg.spark.query.quarantine import Trial, downstream_of
+from thalweg.spark.query.widths import RowWidth, widths_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from thalweg.spark.query.spec import QuerySpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class QueryParts:
     """The frames of a query, built from those that it reads."""
 
@@ -55,7 +57,14 @@ class QueryParts:
             inbox=self.plan.inbox,
             published={n for n in self.plan.outlets if n in self.plan.operators},
             keepers=self.pipeline.row_keepers(session),
+            fixed_bytes={name: self.widths[name].fixed_bytes for name in self.plan.operators},
+            variable={n for n in self.plan.operators if not self.widths[n].is_fixed},
         )
+
+    @cached_property
+    def widths(self) -> dict[str, RowWidth]:
+        """How many bytes the rows of each operator take."""
+        return widths_of(self.schemas)
 
     def row_schema(self, sender: str, reader: str | None = None) -> StructType:
         """The columns of a source's rows, or of those that come along an edge."""

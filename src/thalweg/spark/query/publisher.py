@@ -15,7 +15,7 @@ from thalweg.spark.log import Log
 from thalweg.spark.log.names import EpochPlace
 from thalweg.spark.log.segment import read_segment
 from thalweg.spark.log.writer import LogWriter
-from thalweg.spark.monitor.record import figures_of
+from thalweg.spark.monitor.record import Published, published_in
 from thalweg.spark.pipeline.kinds import DEAD_LETTERS
 from thalweg.spark.query.checkpoint import watermark_of
 from thalweg.spark.query.clock import DAWN_MS, SINK_CLOCK, SITE_CLOCK, clock_table, read_mark
@@ -188,10 +188,10 @@ class PublishedRows:
             self._counted[place.stream] = (batch, rows)
         return {stream: rows for stream, (_, rows) in self._counted.items()}
 
-    def figures(self, batch: int) -> dict[str, tuple[float, ...]]:
+    def figures(self, batch: int) -> dict[str, Published]:
         """What one batch has published in each stream; see `thalweg.spark.monitor.record`."""
         found = {place.stream: read_segment(place, batch) for place in self._places}
-        return {stream: figures_of(segment) for stream, segment in found.items() if segment}
+        return {stream: published_in(segment) for stream, segment in found.items() if segment}
 
 
 class WriterOpener:

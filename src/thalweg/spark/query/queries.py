@@ -37,6 +37,7 @@ from thalweg.spark.query.clock import (
     SiteTime,
     SourceTime,
 )
+from thalweg.spark.query.cpu import BatchCpu
 from thalweg.spark.query.feeder import Feeder
 from thalweg.spark.query.intake import Intake, read_rows_files
 from thalweg.spark.query.parts import QueryParts, opening_edges
@@ -139,7 +140,9 @@ def start_query(session: SparkSession, spec: QuerySpec, *, held: bool = False) -
             quarantine = _quarantine(session, spec, parts_of, intakes)
             repair = Repair(set_aside=quarantine, restart=writer.start)
         counting = parts_of.counting(session) if spec.watched else None
-        return RunningQuery(spec, query, stack.pop_all(), published, feeder, repair, counting)
+        cpu = BatchCpu(session) if spec.watched else None
+        held_by = stack.pop_all()
+        return RunningQuery(spec, query, held_by, published, feeder, repair, counting, cpu)
 
 
 def _discard_what_was_for_another(spec: QuerySpec) -> None:
@@ -245,8 +248,11 @@ def _build(
     counting = parts_of.counting(session) if spec.watched else None
 
     def watch_some(operator: str, frame: DataFrame) -> DataFrame:
-        needed = counting is not None and operator in counting.observed
-        return watch(operator, frame) if needed else frame
+        if counting is None:
+            return frame
+        if operator in counting.measured:
+            return watch(operator, frame, parts_of.widths[operator].variable_bytes())
+        return watch(operator, frame) if operator in counting.observed else frame
 
     def watch_refused(sender: str, reader: str, frame: DataFrame) -> DataFrame:
         needed = counting is not None and reader in counting.refusing

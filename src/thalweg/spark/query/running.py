@@ -6,14 +6,14 @@ import re
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from thalweg.errors import NotInTime, ThalwegError
 from thalweg.spark.monitor.counting import Counting, RowCounts
-from thalweg.spark.monitor.record import Record, record_of
+from thalweg.spark.monitor.record import Published, Record, record_of
 from thalweg.spark.query.checkpoint import (
     Offsets,
     Stand,
@@ -22,6 +22,7 @@ from thalweg.spark.query.checkpoint import (
     last_finished,
     read_stand,
 )
+from thalweg.spark.query.cpu import BatchCpu
 from thalweg.spark.query.feeder import Feeder
 from thalweg.spark.query.progress import last_progress, progress_after
 from thalweg.spark.query.publisher import BatchGate, BatchHeld, PublishedRows
@@ -59,9 +60,11 @@ class RunningQuery:
         feeder: Feeder | None = None,
         repair: Repair | None = None,
         counting: Counting | None = None,
+        cpu: BatchCpu | None = None,
     ) -> None:
         self.spec = spec
         self._counting = counting
+        self._cpu = cpu
         self._query = query
         self._held = held
         self._published = published
@@ -157,23 +160,33 @@ class RunningQuery:
         finished = last_finished(self.spec.checkpoint)
         newest_s = None if self._feeder is None else self._feeder.newest_s
         told, self._untold = self._untold, []
-        for batch in progress_after(self._query, self._told):
-            number = int(batch["batchId"])
-            if self._told < number <= finished:
-                self._told = number
-                published = self._published.figures(number) if self._published else {}
-                counts = self._count(batch, published)
-                told.append(
-                    record_of(batch, self.spec, published, counts=counts, newest_s=newest_s)
+        batches = {
+            int(batch["batchId"]): batch
+            for batch in progress_after(self._query, self._told)
+            if self._told < int(batch["batchId"]) <= finished
+        }
+        cpu_s = self._cpu.take(str(self._query.runId), list(batches)) if self._cpu else {}
+        for number, batch in batches.items():
+            self._told = number
+            published = self._published.figures(number) if self._published else {}
+            told.append(
+                record_of(
+                    batch,
+                    self.spec,
+                    published,
+                    counts=self._count(batch, published),
+                    newest_s=newest_s,
+                    cpu_s=cpu_s.get(number),
                 )
+            )
         return told
 
     def _count(
-        self, progress: Mapping[str, Any], published: Mapping[str, Sequence[float]]
+        self, progress: Mapping[str, Any], published: Mapping[str, Published]
     ) -> RowCounts | None:
         if self._counting is None or self._feeder is None:
             return None
-        rows = {stream: int(values[0]) for stream, values in published.items()}
+        rows = {stream: put.rows for stream, put in published.items()}
         return self._counting.count(progress, self._feeder.rows(int(progress["batchId"])), rows)
 
     def mend(self) -> bool:
