@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -105,29 +106,36 @@ class Orders:
 class Striker:
     """The hook: told of every step, it carries out the order for it, if there is one.
 
-    `find` gives the number of the process that a target is, for the site of a step.
+    `find` gives the number of the process that a target is, for the site of a step. Several sites
+    may be taken through steps at the same time; of each, what came last is remembered.
     """
 
     def __init__(self, orders: Orders, find: Callable[[Target, str], int | None]) -> None:
         self._orders, self._find = orders, find
-        self._last: tuple[str, str] | None = None
+        self._last: dict[str, str] = {}
+        self._lock = threading.Lock()
 
     def before(self, step: Any) -> None:
-        """A step is about to be taken; what came before it is written down."""
-        if self._last is not None:
-            self._strike(*self._last, "after")
-        self._strike(type(step).__name__, _site_of(step), "before")
+        """A step is about to be taken; what came before it at its site is written down."""
+        site = _site_of(step)
+        with self._lock:
+            if site in self._last:
+                self._strike(self._last[site], site, "after")
+            self._strike(type(step).__name__, site, "before")
 
     def done(self, step: Any) -> None:
         """A step was carried out, and is not written down yet."""
-        self._last = (type(step).__name__, _site_of(step))
-        self._strike(*self._last, "done")
+        kind, site = type(step).__name__, _site_of(step)
+        with self._lock:
+            self._last[site] = kind
+            self._strike(kind, site, "done")
 
     def rest(self) -> None:
         """There is nothing else to do for now."""
-        if self._last is not None:
-            self._strike(*self._last, "after")
-            self._last = None
+        with self._lock:
+            last, self._last = self._last, {}
+            for site, kind in last.items():
+                self._strike(kind, site, "after")
 
     def _strike(self, step: str, site: str, moment: Moment) -> None:
         order = self._orders.take(step, moment)

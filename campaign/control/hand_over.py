@@ -7,10 +7,9 @@ is every row, once, in whole windows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from campaign.control import invariants
 from campaign.control.calls import COORDINATOR, Caller, CommandFailed, Killed, SiteLine
@@ -21,7 +20,7 @@ from campaign.control.scheduler import Network, Scheduler, Violation, Weather
 from campaign.control.shared_log import CloudReader, SharedLog
 from campaign.control.sites import Site
 from campaign.control.written_steps import WrittenSteps
-from thalweg.spark.deployment.coordinator import Coordinator
+from thalweg.spark.deployment.coordinator import Coordinator, Sequences
 from thalweg.spark.deployment.hand_over import Step
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.pipeline.windows import Opening
@@ -232,7 +231,7 @@ class HandOverWorld:
             openings=self.openings,
             on_step=self.on_step,
             journal=self.journal,
-            do_all=_one_by_one,
+            run_all=self.interleave,
             log_of=lambda _site: self.log,
         ) as self.coordinator:
             self.check_journal()
@@ -242,6 +241,24 @@ class HandOverWorld:
                 self.tend(self.coordinator)
                 if self.scheduler.now_s > CALM_S + MOST_S:
                     require(invariants.all_is_settled, self.unsettled() or ["it goes on and on"])
+
+    def interleave(self, sequences: Sequences) -> None:
+        """Run the sequences of several sites, a step of any of them at a time.
+
+        One that fails leaves the others to their end; whoever dies takes all of them along.
+        """
+        left, errors = list(sequences), list[SiteError]()
+        while left:
+            sequence = self.scheduler.random.choice(left)
+            try:
+                next(sequence)
+            except StopIteration:
+                left.remove(sequence)
+            except SiteError as error:
+                left.remove(sequence)
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def go_to_wanted(self, coordinator: Coordinator) -> None:
         """Take every step to what is wanted, mending sites on the way."""
@@ -329,8 +346,3 @@ class HandOverWorld:
     def is_done(self) -> bool:
         """Whether all is as wanted."""
         return self.network.is_calm and not self.unsettled()
-
-
-def _one_by_one(calls: Iterable[Callable[[], Any]]) -> list[Any]:
-    """The calls in their order: at the same time would be in any order."""
-    return [call() for call in calls]

@@ -26,7 +26,7 @@ from campaign.control.runs import WORLDS, Tally, run_seed, run_seeds, to_table
 from campaign.control.scheduler import Network, Scheduler, Violation, Weather
 from thalweg.migration.coordination import BrokerLedger, Channel, OperatorMachine, Phase
 from thalweg.spark.deployment import coordinator, decisions
-from thalweg.spark.deployment.hand_over import Drain, _start_next, learn, next_steps
+from thalweg.spark.deployment.hand_over import Drain, _start_next, learn, next_step
 from thalweg.spark.keyed.move import Abandon, Fence, PrepareTarget, StartFirst
 from thalweg.spark.keyed.mover import KeyedMover
 
@@ -111,15 +111,12 @@ def first_broken(world, seeds=range(300), make=None):
 
 
 def test_a_coordinator_that_starts_the_next_epoch_before_the_fence_is_caught(monkeypatch):
-    def hasty(state, wanted):
-        steps = []
-        for step in next_steps(state, wanted):
-            site = state.sites[step.site]
-            drained = site.phase in ("drained", "exported")
-            steps.append(_start_next(site, state.openings) if drained else step)
-        return tuple(steps)
+    def hasty(state, name, cut):
+        site = state.sites[name]
+        drained = site.phase in ("drained", "exported")
+        return _start_next(site, state.openings) if drained else next_step(state, name, cut)
 
-    monkeypatch.setattr(coordinator, "next_steps", hasty)
+    monkeypatch.setattr(coordinator, "next_step", hasty)
     assert first_broken("hand-over") == "one_owner"
 
 

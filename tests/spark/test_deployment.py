@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark.held_operations import HeldOperations
 from spark.numbered_rides import listed, send_numbers
 from spark.taxi_run import wait_for
 from thalweg.adapt.trigger import Trigger
@@ -378,6 +379,7 @@ def loop_of(
     runtime: PlayedRuntime,
     adapter: Any = None,
     clock: Callable[[], float] = time.monotonic,
+    **more: Any,
 ) -> DeploymentLoop:
     def require_cuts(cuts: Any) -> None:
         if not all(is_name(site) and set(cut) <= {"parse", "clean"} for site, cut in cuts.items()):
@@ -391,6 +393,7 @@ def loop_of(
         adapter=adapter,
         budget=RestartBudget(most=3, within_s=60.0),
         clock=clock,
+        **more,
     )
     return DeploymentLoop(parts, 0.0)
 
@@ -450,23 +453,26 @@ def test_moves_and_rollbacks_go_there_and_all_the_way_back(tmp_path: Path) -> No
 
 def test_a_change_that_takes_long_says_that_it_goes_on(tmp_path: Path) -> None:
     """Else whoever looks in takes it for one that hangs."""
-
-    class SlowRuntime(PlayedRuntime):
-        def go_to(self, cuts: Any) -> Sequence[object]:
-            passed_s[0] += 90.0
-            loop.glance(101.0)
-            heartbeats.append(RunFolder(tmp_path).read_status()["heartbeat_s"])
-            return super().go_to(cuts)
-
-    passed_s, heartbeats = [0.0], list[float]()
-    runtime = SlowRuntime(dict.fromkeys(FOGS, SMALL))
-    loop = loop_of(tmp_path, runtime, clock=lambda: passed_s[0])
-    loop.glance(1.0)
-    assert not (tmp_path / "status.json").exists(), "only while something changes"
-    ask(tmp_path, MOVE, cuts={"fog-0": ()})
-    loop.turn(11.0)
+    runtime, operations = PlayedRuntime(dict.fromkeys(FOGS, SMALL)), HeldOperations()
+    loop = loop_of(tmp_path, runtime, operations=operations)
+    request = ask(tmp_path, MOVE, cuts={"fog-0": ()})
+    for now_s in (11.0, 13.0, 101.0):
+        loop.turn(now_s)
+        loop.look(now_s)
+        told = RunFolder(tmp_path).read_status()
+        assert told["heartbeat_s"] == pytest.approx(now_s, abs=1.0)
+        assert told["under_way"]["kind"] == "change"
+        assert told["under_way"]["began_at_s"] == pytest.approx(11.0, abs=1.0)
+        assert "fog-0: nothing" in told["under_way"]["what"]
+    assert runtime.cuts["fog-0"] == SMALL
+    assert operations.finish() == ["change of cuts"]
+    loop.turn(102.0)
+    assert answered(tmp_path, request)[0]
     assert runtime.cuts["fog-0"] == ()
-    assert heartbeats == [101.0]
+    assert RunFolder(tmp_path).read_status()["under_way"] is None
+    (decision,) = RunFolder(tmp_path).read_decisions()
+    assert decision["begin_s"] == decision["at_s"]
+    assert decision["end_s"] == pytest.approx(decision["begin_s"] + decision["seconds"])
 
 
 def test_a_rollback_left_for_a_stopped_run_is_taken_at_its_next_start(tmp_path: Path) -> None:

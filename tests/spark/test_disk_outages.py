@@ -37,6 +37,8 @@ class PlayedDisk:
     def __init__(self) -> None:
         self.looks_away = 0
         self.slept = 0.0
+        self.told: list[dict[str, Any]] = []
+        self.folder: RunFolder | None = None
 
     def find_outage(self) -> str | None:
         self.looks_away -= 1
@@ -44,6 +46,8 @@ class PlayedDisk:
 
     def sleep(self, seconds: float) -> None:
         self.slept += seconds
+        if self.folder is not None:
+            self.told.append(self.folder.read_status())
 
 
 class PlayedRuntime:
@@ -88,7 +92,7 @@ class Stage:
     def __init__(self, folder: Path, *, stopping: bool = False) -> None:
         self.disk, self.runtime = PlayedDisk(), PlayedRuntime()
         self.budget = RestartBudget(most=2, within_s=60.0)
-        self.folder = RunFolder(folder)
+        self.folder = self.disk.folder = RunFolder(folder)
         self.loop = DeploymentLoop(
             RunParts(
                 runtime=self.runtime,
@@ -103,6 +107,11 @@ class Stage:
             0.0,
         )
 
+    def change(self, cuts: dict[str, tuple[str, ...]]) -> None:
+        """Go to these cuts, whatever it takes."""
+        self.loop._begin_change("adapt", "a test", cuts, None)
+        self.loop._advance()
+
 
 def died() -> SiteEvent:
     return SiteEvent(site="fog-0", kind="died", detail="its log is gone", query=None)
@@ -116,10 +125,13 @@ def test_a_site_that_dies_of_its_disk_is_started_when_the_disk_is_back(tmp_path:
     assert stage.runtime.restarted == 1
     assert stage.budget.total == 1
     assert stage.disk.slept >= 5.0
+    waiting = stage.disk.told[:-1]
+    assert {told["state"] for told in waiting} == {"waiting"}
+    assert all(AWAY in told["note"] for told in waiting)
+    assert {told["sites"]["fog-0"]["state"] for told in waiting} == {"down"}
     told = stage.folder.read_status()
-    assert told["state"] == "waiting"
-    assert AWAY in told["note"]
-    assert stage.loop.status("running", 9.0)["note"].startswith("waited ")
+    assert (told["state"], told["sites"]["fog-0"]["state"]) == ("running", "up")
+    assert told["note"].startswith("waited ")
 
 
 def test_a_site_that_refuses_for_its_disk_is_asked_again(tmp_path: Path) -> None:
@@ -165,7 +177,8 @@ def test_a_hand_over_that_the_disk_stops_goes_on_when_it_is_back(
     stage = Stage(tmp_path)
     stage.runtime.raises.append(error)
     stage.disk.looks_away = 3
-    assert stage.loop._go_to({"fog-0": ("parse",)}, 0.0) == ["moved"]
+    stage.change({"fog-0": ("parse",)})
+    assert stage.runtime.cuts == {"fog-0": ("parse",)}
 
 
 FULL = OSError(errno.ENOSPC, "full")
@@ -177,11 +190,12 @@ def test_a_disk_that_is_well_again_at_once_is_asked_again_but_not_for_ever(
 ) -> None:
     stage = Stage(tmp_path)
     stage.runtime.raises += [error] * 3
-    assert stage.loop._go_to({"fog-0": ("parse",)}, 0.0) == ["moved"]
+    stage.change({"fog-0": ("parse",)})
+    assert stage.runtime.cuts == {"fog-0": ("parse",)}
     assert stage.disk.slept > 0
     stage.runtime.raises += [error] * 100
     with pytest.raises(type(error)):
-        stage.loop._go_to({"fog-0": ()}, 0.0)
+        stage.change({"fog-0": ()})
 
 
 @pytest.mark.parametrize(
@@ -196,7 +210,7 @@ def test_what_is_not_the_disks_is_told_at_once(tmp_path: Path, error: Exception)
     stage = Stage(tmp_path)
     stage.runtime.raises.append(error)
     with pytest.raises(type(error)):
-        stage.loop._go_to({"fog-0": ()}, 0.0)
+        stage.change({"fog-0": ()})
     assert stage.disk.slept == 0
 
 

@@ -31,7 +31,7 @@ from thalweg.spark.query.clock import END_OF_TIME_MS, SOURCE_CLOCK, clock_table
 from thalweg.spark.query.left_out import LEFT_OUT_STREAM
 from thalweg.spark.query.spec import QuerySpec
 from thalweg.spark.site.links import SiteLinks
-from thalweg.spark.site.queries import SiteQueries
+from thalweg.spark.site.queries import FAILED, SiteQueries
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.jvm
@@ -102,8 +102,12 @@ class SiteHere:
     def __init__(self, session: Any) -> None:
         self._session = session
         self.failures: list[str | None] = []
-        self.queries = SiteQueries(SiteLinks(), lambda _, error: self.failures.append(error))
+        self.queries = SiteQueries(SiteLinks(), self.report)
         self.handed_over: list[dict[str, int]] = []
+
+    def report(self, event: str, _query: str, error: str | None) -> None:
+        if event == FAILED:
+            self.failures.append(error)
 
     def start(self, query: QuerySpec) -> None:
         self.queries.start(self._session, query)

@@ -40,7 +40,7 @@ from thalweg.spark.query.spec import QuerySpec
 from thalweg.spark.site import links as site_links
 from thalweg.spark.site.channel import SiteError
 from thalweg.spark.site.links import LinkEnd, SiteLinks
-from thalweg.spark.site.queries import SiteQueries
+from thalweg.spark.site.queries import FAILED, SiteQueries
 
 pytestmark = pytest.mark.jvm
 FOG = "fog-1"
@@ -261,9 +261,13 @@ class LinkedSite:
     def __init__(self, query: QuerySpec) -> None:
         self.queries, self.failed = (query,), list[str]()
         self.links = SiteLinks()
-        self._queries = SiteQueries(self.links, lambda _name, why: self.failed.append(str(why)))
+        self._queries = SiteQueries(self.links, self.report)
         played: Any = SimpleNamespace(spec=query, active=True, is_held=False)
         self._queries._running[query.name] = played
+
+    def report(self, event: str, _query: str, why: str | None) -> None:
+        if event == FAILED:
+            self.failed.append(str(why))
 
     def start(self, query: QuerySpec) -> None:
         session: Any = None

@@ -126,7 +126,9 @@ def move(folder: Path, runtime: StubbornRuntime, now_s: Iterator[float]) -> None
         budget=RestartBudget(most=MOST, within_s=60.0),
         clock=lambda: next(now_s),
     )
-    DeploymentLoop(parts, 0.0)._change(0.0, "adapt", "a test", {"fog-0": ("parse",)}, None)
+    loop = DeploymentLoop(parts, 0.0)
+    loop._begin_change("adapt", "a test", {"fog-0": ("parse",)}, None)
+    loop._advance()
 
 
 def minutes() -> Iterator[float]:

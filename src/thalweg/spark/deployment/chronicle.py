@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from thalweg.spark.deployment.plan import Cuts
+from thalweg.spark.deployment.site_states import RunStates
 from thalweg.spark.deployment.tally import Rates, Tally
 from thalweg.spark.deployment.timeline import Timeline
 from thalweg.spark.deployment.watch import Watcher
@@ -30,24 +31,40 @@ class Chronicle:
             rates = self.tally.rates() or self.planned_rates
             self.timeline.write_cuts(at_s, cause, reason, cuts, plan=plan, rates=rates)
 
-    def tell_mark(self, at_s: float, mark: str, title: str, text: str) -> None:
-        """Something happened."""
+    def tell_mark(
+        self,
+        at_s: float,
+        mark: str,
+        title: str,
+        text: str,
+        *,
+        event: str | None = None,
+        phase: str | None = None,
+    ) -> None:
+        """Something happened, or began or ended; see `Timeline.write_mark`."""
         if self.timeline is not None:
-            self.timeline.write_mark(at_s, mark, title, text)
+            self.timeline.write_mark(at_s, mark, title, text, event=event, phase=phase)
 
     def tell_frame(
-        self, now_s: float, seen: Mapping[str, object], sites: Mapping[str, SiteStatus]
+        self,
+        now_s: float,
+        seen: Mapping[str, object],
+        sites: Mapping[str, SiteStatus],
+        states: RunStates,
+        renewed_s: Mapping[str, float],
     ) -> None:
-        """How the run is doing."""
+        """How the run is doing; one that has ended does not measure anything."""
         if self.timeline is None:
             return
-        watcher = self.watcher
+        is_measured = self.watcher is not None and not states.has_ended
         self.timeline.write_frame(
             now_s,
             seen=seen,
-            rates=self.tally.rates(),
+            rates=None if states.has_ended else self.tally.rates(),
             rows_out=sum(self.tally.rows_out.values()),
             sites=sites,
-            measured=None if watcher is None else watcher.monitor.figures(now_s),
+            measured=self.watcher.monitor.figures(now_s) if self.watcher and is_measured else None,
             cores=self.cores,
+            states=states,
+            renewed_s=renewed_s,
         )

@@ -1,5 +1,8 @@
 """Carries out hand-overs: starts epochs, drains them, fences them, and writes each step down.
 
+Sites change at the same time, each at its own pace: none waits for another between the preparation
+of its next epoch and the barrier. Only what is written down is written one line after the other.
+
 Everything that it needs to know is in the journal and in the checkpoints. So a coordinator that was
 killed is followed by one that reads the journal, starts again what ran, and ends the hand-over that
 was under way.
@@ -7,10 +10,10 @@ was under way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from thalweg.errors import Defects
 from thalweg.spark.deployment.export import HandsOver, export_windows, has_lost_windows
@@ -24,12 +27,14 @@ from thalweg.spark.deployment.hand_over import (
     StartEpoch,
     Step,
     export_again,
+    next_step,
     next_steps,
     outline,
     plan_start,
 )
 from thalweg.spark.deployment.hand_over import learn as learn_step
 from thalweg.spark.deployment.journal import Journal
+from thalweg.spark.deployment.margin import Margin
 from thalweg.spark.log import Log
 from thalweg.spark.pipeline.windows import Opening
 from thalweg.spark.query.spec import QuerySpec
@@ -41,8 +46,9 @@ if TYPE_CHECKING:
 
 Cuts = Mapping[str, tuple[str, ...]]
 OnStep = Callable[[Step], None]
-DoAll = Callable[[Iterable[Callable[[], Any]]], list[Any]]
-_Given = TypeVar("_Given")
+Sequences = Sequence[Iterator[object]]
+RunAll = Callable[[Sequences], None]
+"""Runs the sequences of several sites, a step each time that one is asked for its next item."""
 # Each time a minute or so: as long as anybody may want to wait for a start.
 _MOST_LATE = 15
 
@@ -104,8 +110,8 @@ class KeepsSteps(Protocol):
 class Coordinator:
     """Keeps a deployment at the cuts that are wanted; use it as a context manager.
 
-    `do_all` makes the calls to different sites; all at the same time, unless told otherwise.
-    `log_of` gives the log of a site that has its own.
+    `run_all` runs the sequences of different sites: each in a thread of its own, unless told
+    otherwise. `log_of` gives the log of a site that has its own.
     """
 
     def __init__(
@@ -118,10 +124,13 @@ class Coordinator:
         on_step: OnStep | None = None,
         on_done: OnStep | None = None,
         journal: KeepsSteps | None = None,
-        do_all: DoAll | None = None,
+        run_all: RunAll | None = None,
         log_of: Callable[[str], TakesFences] | None = None,
     ) -> None:
-        """`on_step` is told a step before it is taken, `on_done` before it is written down."""
+        """`on_step` is told a step before it is taken, `on_done` before it is written down.
+
+        They are called from several threads, one at a time.
+        """
         missing = sorted({*spec.fogs, spec.cloud} - set(sites))
         defects = Defects()
         for name in missing:
@@ -131,7 +140,9 @@ class Coordinator:
         self._sites, self._log = sites, log
         self._log_of: Callable[[str], TakesFences] = log_of or (lambda s: Log(spec.log_of(s)))
         self._journal: KeepsSteps = Journal(spec.journal) if journal is None else journal
-        self._do_all = do_all or _do_all
+        self._run_all = run_all or run_in_threads
+        self._lock = threading.Lock()
+        self._margin = Margin(most_s=spec.margin_s)
         self._on_step = on_step or (lambda _step: None)
         self._on_done = on_done or (lambda _step: None)
         self._openings = _find_openings(spec) if openings is None else openings
@@ -155,34 +166,48 @@ class Coordinator:
         return outline(self.state, wanted)
 
     def go_to(self, wanted: Cuts) -> tuple[Step, ...]:
-        """Take every step to these cuts, site by site; returns them. Other sites go on."""
+        """Take every step to these cuts, all sites at the same time; returns them. Others go on.
+
+        Where a site fails, the others end what they have begun; the first error is raised then.
+        """
         taken: list[Step] = []
         while steps := next_steps(self.state, wanted):
-            first = tuple(step for step in steps if self.state.sites[step.site].phase == "idle")
-            # One site after the other: between its preparation and its barrier time goes on. Sites
-            # where nothing runs yet have no such time.
-            turn = first or steps[:1]
-            again = self._find_lost(turn)
-            for several in (again, turn):
-                self._take(several)
-                taken += several
+            self._run_all([self._change_site(step.site, wanted, taken) for step in steps])
         return tuple(taken)
 
     def stop(self) -> dict[str, Stand]:
         """End every query after the batch under way; the next coordinator goes on from there."""
-        stands = {}
-        for site in (*sorted(self.state.cuts), self.spec.cloud):
-            epoch = 0 if site == self.spec.cloud else self.state.sites[site].epoch
+        stands: dict[str, Stand] = {}
+
+        def drain(site: str, epoch: int) -> Iterator[None]:
             stands[site] = self._sites[site].drain(self.spec.query(site, epoch).name)
+            yield
+
+        fogs = sorted(self.state.cuts)
+        self._run_all([drain(fog, self.state.sites[fog].epoch) for fog in fogs])
+        # Last: it takes in what the sites have put out until then.
+        self._run_all([drain(self.spec.cloud, 0)])
         return stands
+
+    def _change_site(self, site: str, wanted: Cuts, taken: list[Step]) -> Iterator[Step]:
+        """Take the steps of one site to its cut, one for each item."""
+        cut = wanted.get(site)
+        while (step := next_step(self.state, site, cut)) is not None:
+            for each in (*self._find_lost(step), step):
+                self._take(each)
+                taken.append(each)
+                yield each
 
     def _resume(self) -> None:
         """Start again what ran, and end the hand-overs that were begun."""
         self._sites[self.spec.cloud].start(self.spec.query(self.spec.cloud, 0))
         ran = [site for site in self.state.sites.values() if site.phase == "running"]
-        self._do_all(
-            partial(self._sites[s.site].start, self.spec.query(s.site, s.epoch, s)) for s in ran
-        )
+
+        def start(state: SiteState) -> Iterator[None]:
+            self._sites[state.site].start(self.spec.query(state.site, state.epoch, state))
+            yield
+
+        self._run_all([start(state) for state in ran])
         self._end_hand_overs()
 
     def _end_hand_overs(self) -> None:
@@ -196,26 +221,28 @@ class Coordinator:
             else:
                 return
 
-    def _find_lost(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        """What has to be done again first: no epoch starts without what was handed over to it."""
-        sites = [self.state.sites[s.site] for s in steps if isinstance(s, StartEpoch) and s.carried]
-        return tuple(
-            export_again(site, self._openings)
-            for site in sites
-            if has_lost_windows(self.spec, site)
-        )
+    def _find_lost(self, step: Step) -> tuple[Step, ...]:
+        """The step to do again first: no epoch starts without what was handed over to it."""
+        if not isinstance(step, StartEpoch) or not step.carried:
+            return ()
+        state = self.state.sites[step.site]
+        lost = has_lost_windows(self.spec, state)
+        return (export_again(state, self._openings),) if lost else ()
 
-    def _take(self, steps: tuple[Step, ...]) -> None:
-        """Carry out steps of different sites at the same time, and write down what was done."""
-        for step in steps:
+    def _take(self, step: Step) -> None:
+        """Carry out a step, and write down what was done."""
+        with self._lock:
             self._on_step(step)
             self._commit_to(step)
         # What is done but not written down, after a crash, is done again, which changes nothing.
-        done = self._do_all(partial(self._carry_out, step) for step in steps)
-        for step, reached in zip(steps, done, strict=True):
+        reached = self._carry_out(step)
+        with self._lock:
             self._on_done(step)
-            self._journal.write(step, **reached)
-            self.state = learn_step(self.state, step, **reached)
+            self._write(step, **reached)
+
+    def _write(self, step: Step, **reached: Any) -> None:
+        self._journal.write(step, **reached)
+        self.state = learn_step(self.state, step, **reached)
 
     def _commit_to(self, step: Step) -> None:
         """Write down which cut a site is to start with, before it does.
@@ -225,9 +252,7 @@ class Coordinator:
         """
         site = self.state.sites[step.site]
         if isinstance(step, StartEpoch) and site.phase == "idle" and site.next_cut is None:
-            intended = Prepare(site=step.site, epoch=step.epoch, cut=step.cut)
-            self._journal.write(intended)
-            self.state = learn_step(self.state, intended)
+            self._write(Prepare(site=step.site, epoch=step.epoch, cut=step.cut))
 
     def _carry_out(self, step: Step) -> dict[str, Any]:
         """Do what a step says; gives what came of it."""
@@ -239,6 +264,7 @@ class Coordinator:
             reached = {"gates": self._prepare(step, state)}
         elif isinstance(step, Drain):
             stand = self._drain(step, state)
+            self._margin.end(step.site, stand.newest_ms)
             reached = {
                 # An epoch that finished nothing ends where it began.
                 "offsets": dict(stand.offsets) or (state.start and dict(state.start)),
@@ -283,19 +309,27 @@ class Coordinator:
         site = self._sites[step.site]
         newest_ms = site.newest_ms(self.spec.query(step.site, step.epoch - 1).name)
         known = [t for t in (newest_ms, state.newest_ms) if t is not None]
-        ahead_ms = max(known) + round(self.spec.margin_s * 1000) if known else None
+        ahead_ms = self._margin.begin(step.site, max(known)) if known else None
         start = plan_start(state, step.cut, ahead_ms, self._openings)
         site.prepare(self.spec.query(step.site, step.epoch, start))
         return dict(start.gates)
 
 
-def _do_all(calls: Iterable[Callable[[], _Given]]) -> list[_Given]:
-    """What the calls give, all made at the same time; the error of the first that raises."""
-    waiting = list(calls)
-    if len(waiting) < 2:
-        return [call() for call in waiting]
-    with ThreadPoolExecutor(len(waiting), thread_name_prefix="step") as pool:
-        return [future.result() for future in [pool.submit(call) for call in waiting]]
+def run_in_threads(sequences: Sequences) -> None:
+    """Run every sequence to its end, all at the same time; then raise the first one's error."""
+    if len(sequences) < 2:
+        for sequence in sequences:
+            _exhaust(sequence)
+        return
+    with ThreadPoolExecutor(len(sequences), thread_name_prefix="change") as pool:
+        running = [pool.submit(_exhaust, sequence) for sequence in sequences]
+    for ended in running:
+        ended.result()
+
+
+def _exhaust(sequence: Iterator[object]) -> None:
+    for _ in sequence:
+        pass
 
 
 def _find_openings(spec: DeploymentSpec) -> Mapping[str, Opening]:

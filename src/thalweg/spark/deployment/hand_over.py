@@ -175,17 +175,13 @@ def next_steps(state: DeploymentState, wanted: Mapping[str, tuple[str, ...]]) ->
     for site in sorted(set(wanted) - set(state.sites)):
         defects.add("cuts", site, "a site of the deployment")
     defects.raise_if_any()
-    steps = []
-    for name in sorted(state.sites):
-        step = _next_step(state.sites[name], wanted.get(name), state.openings)
-        if step is not None:
-            steps.append(step)
-    return tuple(steps)
+    steps = (next_step(state, name, wanted.get(name)) for name in sorted(state.sites))
+    return tuple(step for step in steps if step is not None)
 
 
-def _next_step(
-    site: SiteState, cut: tuple[str, ...] | None, openings: Mapping[str, Opening]
-) -> Step | None:
+def next_step(state: DeploymentState, name: str, cut: tuple[str, ...] | None) -> Step | None:
+    """The next step of one site to this cut, whatever others do; None where it is there."""
+    site, openings = state.sites[name], state.openings
     if site.phase == "running":
         if cut is None or set(cut) == set(site.cut):
             return None

@@ -37,6 +37,7 @@ from thalweg.spark.deployment.control import (
 from thalweg.spark.deployment.health.refusal import look_over
 from thalweg.spark.deployment.logs import open_logs
 from thalweg.spark.deployment.loop import DeploymentLoop
+from thalweg.spark.deployment.operations import ThreadedOperations
 from thalweg.spark.deployment.parts import RunParts
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
@@ -234,8 +235,8 @@ class Deployment:
                 open_logs(self.prepared.spec)
                 mended = look_over(self.prepared.spec)
                 with self._open_sites(self.prepared.spec, self.prepared.site_specs) as runtime:
-                    loop = self._begin(runtime, mended)
-                    self._deployed.set()
+                    loop = self._make_loop(runtime, mended)
+                    loop.begin(self.prepared.plan, self.prepared.cuts, time.time())
                     self._live(loop)
                     self._tell(loop.status("stopping", time.time()))
                     loop.stop()
@@ -243,8 +244,8 @@ class Deployment:
                 self._error = error
             self._end(loop)
 
-    def _begin(self, runtime: Runtime, mended: Sequence[str]) -> DeploymentLoop:
-        prepared, now_s = self.prepared, time.time()
+    def _make_loop(self, runtime: Runtime, mended: Sequence[str]) -> DeploymentLoop:
+        prepared = self.prepared
         sources, sinks = (
             [step.name for step in prepared.pipeline.steps if step.role == role]
             for role in ("source", "sink")
@@ -277,40 +278,37 @@ class Deployment:
             mended=mended,
             find_outage=partial(find_outage, prepared.spec),
             is_stopping=self._stopping.is_set,
+            operations=ThreadedOperations(),
+            publish=self._tell,
         )
-        loop = DeploymentLoop(parts, now_s)
-        loop.begin(prepared.plan, prepared.cuts, now_s)
-        self._tell(loop.status("running", now_s))
-        return loop
+        return DeploymentLoop(parts, time.time())
 
     def _live(self, loop: DeploymentLoop) -> None:
-        feed = None if self._feed is None else self._feed(self._gateways())
-        ended = threading.Event()
-        glances = threading.Thread(
-            target=self._glance, args=(loop, ended), name="glances", daemon=True
-        )
-        glances.start()
+        feed: RunningFeed | None = None
         try:
             due = time.monotonic()
-            while not (self._stopping.is_set() or loop.stopping):
+            while not (loop.stopping and loop.is_idle and loop.is_deployed):
+                # What is under way ends first.
+                loop.stopping = loop.stopping or self._stopping.is_set()
                 loop.turn(time.time(), _TURN_S)
                 if time.monotonic() >= due:
                     loop.look(time.time())
-                    self._tell(loop.status("running", time.time()))
                     # After a look that took long, the next one is a whole interval later.
                     due = time.monotonic() + self.prepared.interval_s
+                if loop.is_deployed and not self._deployed.is_set():
+                    feed = self._begin_feed(loop)
                 if feed is not None and feed.error is not None:
                     raise DeploymentFailed(f"the feed has ended: {feed.error}") from feed.error
         finally:
-            ended.set()
             if feed is not None:
                 feed.stop()
-            glances.join()
 
-    def _glance(self, loop: DeploymentLoop, ended: threading.Event) -> None:
-        """While cuts change, whoever looks in sees how the run is doing all the same."""
-        while not ended.wait(self.prepared.interval_s):
-            loop.glance(time.time())
+    def _begin_feed(self, loop: DeploymentLoop) -> RunningFeed | None:
+        """Everything runs: say so, and let rows come."""
+        self._tell(loop.status("running", time.time()))
+        self._deployed.set()
+        wanted = self._feed is not None and not loop.stopping
+        return self._feed(self._gateways()) if self._feed is not None and wanted else None
 
     def _end(self, loop: DeploymentLoop | None) -> None:
         state = "ended" if self._error is None else "failed"
@@ -320,6 +318,7 @@ class Deployment:
             told = {**self._about(), "state": state, "heartbeat_s": now_s, "error": error}
             self._tell(told)
             return
+        loop.end(now_s)
         # What ended the run may also keep its end from being written down.
         self._tell(loop.status(state, now_s, error))
         with suppress(OSError, ThalwegError):

@@ -11,6 +11,7 @@ from thalweg.adapt.observation import Observation
 from thalweg.spark.deployment.chronicle import Chronicle
 from thalweg.spark.deployment.decisions import AdapterState, Verdict
 from thalweg.spark.deployment.folder import RunFolder
+from thalweg.spark.deployment.operations import InlineOperations, Operations
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.restarts import RestartBudget
 from thalweg.spark.deployment.runtime import Runtime
@@ -62,3 +63,7 @@ class RunParts:
     is_stopping: Callable[[], bool] = lambda: False
     """Whether somebody has asked it to end."""
     sleep: Callable[[float], None] = time.sleep
+    operations: Operations = field(default_factory=InlineOperations)
+    """Does what takes long: beside the run, or at once."""
+    publish: Callable[[dict[str, Any]], None] | None = None
+    """Takes a status when there is another; without one, it goes into the folder."""

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from thalweg.spark.deployment.plan import Cuts
+from thalweg.spark.deployment.site_states import SiteLife
 from thalweg.spark.deployment.tally import Rates
 from thalweg.spark.site.site import SiteStatus
 
@@ -62,22 +63,26 @@ def describe_state(told: Mapping[str, Any], silent_s: float, *, is_alive: bool) 
     return f"{state}: {told['error']}" if told.get("error") else state
 
 
-def describe_site(site: SiteStatus) -> dict[str, Any]:
-    """What a site and its queries are doing, as plain data."""
-    kept = (
-        "name",
-        "state",
-        "batch",
-        "input_rows_per_s",
-        "processed_rows_per_s",
-        "batch_s",
-        "watermark",
-        "error",
-    )
-    queries = [{name: asdict(query)[name] for name in kept} for query in site.queries]
+_OF_QUERY = (
+    "name",
+    "state",
+    "batch",
+    "input_rows_per_s",
+    "processed_rows_per_s",
+    "batch_s",
+    "watermark",
+    "error",
+)
+
+
+def describe_site(site: SiteStatus | None, life: SiteLife) -> dict[str, Any]:
+    """What a site and its queries are doing, as plain data; of None, nobody has asked it."""
+    queries = () if site is None else site.queries
     return {
-        "alive": site.alive,
-        "pid": site.pid,
-        "silent_s": round(site.silent_s, 3),
-        "queries": queries,
+        "alive": site is not None and site.alive,
+        "state": life.state,
+        "since_s": round(life.since_s, 3),
+        "pid": None if site is None else site.pid,
+        "silent_s": 0.0 if site is None else round(site.silent_s, 3),
+        "queries": [{name: asdict(query)[name] for name in _OF_QUERY} for query in queries],
     }

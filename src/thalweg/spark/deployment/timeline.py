@@ -2,9 +2,10 @@
 
 The lines are JSON objects of three kinds, told by `kind`:
 
-    frame   how the run was doing at a look: figures, rates, sites and links
+    frame   how the run was doing at a moment: figures, rates, sites, links, what is under way
     cuts    which operators run at each fog from then on, why, and the plan behind that
-    mark    something that people want to see on the axis of time
+    mark    something that people want to see on the axis of time; of an event that takes time,
+            two lines with the name of the event, one in the phase `begin`, one in the phase `end`
 
 They are kept in two files that take turns: when the newer one is full, the older one goes. Each
 file begins with the cuts that run, so it can be read alone.
@@ -23,17 +24,21 @@ from typing import Any
 from thalweg.files.plain_json import parse_plain_json
 from thalweg.spark.deployment.lines import append_line
 from thalweg.spark.deployment.plan import Cuts
+from thalweg.spark.deployment.site_states import ENDED, RunStates
 from thalweg.spark.deployment.status import nest_rates
 from thalweg.spark.deployment.tally import Rates
 from thalweg.spark.monitor.figures import Figures
 from thalweg.spark.monitor.process import ProcessUsage, read_usages
-from thalweg.spark.query.clock import END_OF_TIME_MS
+from thalweg.spark.query.clock import DAWN_MS, END_OF_TIME_MS
 from thalweg.spark.site.site import SiteStatus
 
 NEW, OLD = "timeline.jsonl", "timeline.1.jsonl"
 _MOST_BYTES = 8 * 2**20
 _SPAN_S = 5.0
+# CPU is counted in hundredths of a second: over less, its share would be noise.
+_MIN_CPU_SPAN_S = 0.5
 Line = dict[str, Any]
+_SEEN = ("figures", "estimated", "measured")
 
 
 class Timeline:
@@ -44,7 +49,7 @@ class Timeline:
         self._lock = threading.Lock()
         self._cuts: Line | None = None
         self._rows_out: deque[tuple[float, int]] = deque()
-        self._usage: dict[str, tuple[float, ProcessUsage]] = {}
+        self._usage: dict[str, tuple[float, ProcessUsage, float | None]] = {}
 
     def write_cuts(
         self,
@@ -62,9 +67,25 @@ class Timeline:
         self._cuts |= {"cause": cause, "reason": reason, "rates": _nested(rates)}
         self._write(self._cuts)
 
-    def write_mark(self, at_s: float, mark: str, title: str, text: str = "") -> None:
-        """Something happened: `mark` is its sort, such as `failure` or `restart`."""
+    def write_mark(
+        self,
+        at_s: float,
+        mark: str,
+        title: str,
+        text: str = "",
+        *,
+        event: str | None = None,
+        phase: str | None = None,
+    ) -> None:
+        """Something happened: `mark` is its kind, such as `failure` or `restart`.
+
+        `event` names what it is a part of, and `phase` says whether that begins or ends with it.
+        """
         line = {"kind": "mark", "at_s": round(at_s, 3), "mark": mark, "title": title, "text": text}
+        if event is not None:
+            line["event"] = event
+        if phase is not None:
+            line["phase"] = phase
         self._write(line)
 
     def write_frame(
@@ -77,18 +98,33 @@ class Timeline:
         sites: Mapping[str, SiteStatus],
         measured: Figures | None,
         cores: Mapping[str, int],
+        states: RunStates | None = None,
+        renewed_s: Mapping[str, float] | None = None,
     ) -> None:
-        """How the run is doing: what the model says of it (`seen`) and what was measured."""
+        """How the run is doing: what decisions rest on (`seen`), what was measured, the states.
+
+        `renewed_s` is when each site was measured last.
+        """
+        states, renewed_s = states or RunStates(), renewed_s or {}
+        under_way = states.under_way
         frame: Line = {
             "kind": "frame",
             "at_s": round(at_s, 3),
-            "figures": {k: v for k, v in seen.items() if isinstance(v, (int, float))},
+            **{name: {} for name in _SEEN},
+            "deviations": [],
+            **seen,
             "rates": _nested(rates),
             "events_in_per_s": None if rates is None else round(sum(rates.values()), 3),
             "events_out_per_s": self._out_per_s(at_s, rows_out),
-            "sites": self._describe_sites(at_s, sites, measured, cores),
-            "links": _describe_links(measured),
+            "sites": {
+                name: self._describe_site(
+                    name, at_s, sites.get(name), states, measured, cores.get(name), renewed_s
+                )
+                for name in sorted({*sites, *states.sites})
+            },
+            "links": _describe_links(measured, renewed_s),
             "operators": _describe_operators(measured),
+            "under_way": None if under_way is None else under_way.to_dict(),
         }
         self._write(frame)
 
@@ -103,39 +139,48 @@ class Timeline:
         (then_s, before) = self._rows_out[0]
         return round((rows_out - before) / (at_s - then_s), 3) if at_s > then_s else None
 
-    def _describe_sites(
+    def _describe_site(
         self,
+        name: str,
         at_s: float,
-        sites: Mapping[str, SiteStatus],
+        site: SiteStatus | None,
+        states: RunStates,
         measured: Figures | None,
-        cores: Mapping[str, int],
+        cores: int | None,
+        renewed_s: Mapping[str, float],
     ) -> Line:
-        pids = {name: site.pid for name, site in sites.items() if site.alive and site.pid}
-        usages = read_usages(pids.values())
-        found: Line = {}
-        for name, site in sites.items():
-            told: Line = {"state": "up" if site.alive else "down"}
-            usage = usages.get(pids.get(name, -1))
-            if usage is not None:
-                told["memory_bytes"] = usage.memory_bytes
-                told["cpu"] = self._cpu_share(name, at_s, usage, cores.get(name))
-            if measured is not None:
-                told["load"] = _rounded(measured.load.get(name))
-                told["lag_s"] = _rounded(measured.lag_s.get(name))
-            found[name] = told
-        return found
+        life = states.life_of(name)
+        told: Line = {"state": life.state, "since_s": round(life.since_s, 3)}
+        if life.state == ENDED:
+            self._usage.pop(name, None)
+            return told
+        pid = site.pid if site is not None and site.alive else None
+        usage = None if pid is None else read_usages([pid]).get(pid)
+        if usage is not None:
+            told["memory_bytes"] = usage.memory_bytes
+            told["cpu"] = self._cpu_share(name, at_s, usage, cores)
+        if measured is not None:
+            told["load"] = _rounded(measured.load.get(name))
+            told["lag_s"] = _rounded(_known_lag_s(measured, name))
+            told["renewed_at_s"] = _rounded(renewed_s.get(name))
+        return told
 
     def _cpu_share(
         self, name: str, at_s: float, usage: ProcessUsage, cores: int | None
     ) -> float | None:
-        """The share of its cores that a site used since the last look."""
+        """The share of its cores that a site used since it was last asked, if that was not now."""
         before = self._usage.get(name)
-        self._usage[name] = (at_s, usage)
-        if before is None or not cores or at_s <= before[0]:
+        if before is None or at_s < before[0]:
+            self._usage[name] = (at_s, usage, None)
             return None
-        used_s = usage.cpu_s - before[1].cpu_s
+        then_s, earlier, share = before
+        if at_s - then_s < _MIN_CPU_SPAN_S:
+            return share
+        used_s = usage.cpu_s - earlier.cpu_s
         # A site that was started again begins anew; one of its processes may have ended.
-        return None if used_s < 0 else round(used_s / (at_s - before[0]) / cores, 4)
+        share = None if used_s < 0 or not cores else round(used_s / (at_s - then_s) / cores, 4)
+        self._usage[name] = (at_s, usage, share)
+        return share
 
     def _write(self, line: Line) -> None:
         """Add a line; what cannot be written must not end a run."""
@@ -188,21 +233,29 @@ def count_cores(masters: Mapping[str, str], here: int) -> dict[str, int]:
     return found
 
 
-def _describe_links(measured: Figures | None) -> Line:
+def _describe_links(measured: Figures | None, renewed_s: Mapping[str, float]) -> Line:
     """Bits per second from each site to the cloud, and how far the cloud is behind the site."""
     if measured is None:
         return {}
     names: Sequence[str] = sorted(measured.links)
-    # A site that says that nothing will ever come again has no lag.
-    reached = {site: s for site, s in measured.watermark_s.items() if s < END_OF_TIME_MS / 1e3}
+    # A site that says that nothing will ever come again has no lag, nor has one without a row yet.
+    first_s, last_s = DAWN_MS / 1e3, END_OF_TIME_MS / 1e3
+    reached = {site: s for site, s in measured.watermark_s.items() if first_s < s < last_s}
     clouds = [s for site, s in reached.items() if site not in names]
     found: Line = {}
     for name in names:
         told: Line = {"bps": round(8.0 * measured.links[name], 1)}
         if name in reached and clouds:
             told["lag_s"] = round(max(0.0, reached[name] - min(clouds)), 3)
+        told["renewed_at_s"] = _rounded(renewed_s.get(name))
         found[name] = told
     return found
+
+
+def _known_lag_s(measured: Figures, site: str) -> float | None:
+    """How far a site is behind; unknown as long as it has seen no event."""
+    is_known = measured.watermark_s.get(site, 0.0) > DAWN_MS / 1e3
+    return measured.lag_s.get(site) if is_known else None
 
 
 def _describe_operators(measured: Figures | None) -> Line:

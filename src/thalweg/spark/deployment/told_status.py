@@ -22,6 +22,15 @@ class _Query(_Told):
 class _Site(_Told):
     alive: bool
     queries: list[_Query]
+    state: str = ""
+    since_s: FiniteFloat | None = None
+
+
+class _UnderWay(_Told):
+    kind: str
+    what: str
+    began_at_s: FiniteFloat
+    site: str | None = None
 
 
 class _Decision(_Told):
@@ -41,6 +50,7 @@ class _Status(_Told):
     cuts: dict[str, list[str]] = {}
     sites: dict[str, _Site] = {}
     last_decision: _Decision | None = None
+    under_way: _UnderWay | None = None
 
 
 def find_status_fault(told: Mapping[str, Any]) -> str:

@@ -27,6 +27,8 @@ _GROUP_END_S = 5.0
 _SILENT_S = 10.0
 # Not to be done twice at the same time: who asks again waits for the answer that is due.
 _ONE_AT_A_TIME = frozenset({"carry", "drain", "prepare", "start", "stop"})
+# What is told once must not be lost with an answer that comes late, whatever is changed meanwhile.
+_TOLD_ONCE = frozenset({"records"})
 Answer = Future[dict[str, Any]]
 
 
@@ -80,7 +82,8 @@ class SiteChannel:
         self._life_lock = threading.Lock()
         self._waiting: dict[int, Answer] = {}
         self._next_id = 0
-        self._due: tuple[str, Mapping[str, Any], int, Answer] | None = None
+        self._due: dict[bool, tuple[str, Mapping[str, Any], int, Answer]] = {}
+        """The answers that nobody waits for any more: to a change, and to what is told once."""
         self._ended = threading.Event()
         self._buried = threading.Event()
         path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
@@ -151,10 +154,10 @@ class SiteChannel:
 
     def _take_due(self, command: str, arguments: Mapping[str, Any]) -> tuple[int, Answer] | None:
         """The answer that nobody has had yet, where the same was asked for last."""
-        if command not in _ONE_AT_A_TIME:
+        if command not in _ONE_AT_A_TIME | _TOLD_ONCE:
             return None
         with self._lock:
-            due, self._due = self._due, None
+            due = self._due.pop(command in _TOLD_ONCE, None)
         return None if due is None or due[:2] != (command, arguments) else due[2:]
 
     def _leave(
@@ -162,8 +165,8 @@ class SiteChannel:
     ) -> None:
         """Wait no longer for an answer."""
         with self._lock:
-            if command in _ONE_AT_A_TIME:
-                self._due = (command, arguments, number, answer)
+            if command in _ONE_AT_A_TIME | _TOLD_ONCE:
+                self._due[command in _TOLD_ONCE] = (command, arguments, number, answer)
             else:
                 self._waiting.pop(number, None)
 

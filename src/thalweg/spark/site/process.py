@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 _BEAT_S = 0.5
 _FAREWELL_S = 3.0
 _THREADS = 6
+# These do next to nothing but wait, and a cloud may be asked to wait for many sites at a time: what
+# is done meanwhile must not stand behind them.
+_WAITS = frozenset({"await_arrival", "rehearse", "ship"})
+_WAITING_THREADS = 64
 _JVM_LOST = 70
 
 
@@ -54,8 +58,9 @@ class SiteProcess:
         self._parent = parent
         self._write_lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="command")
+        self._waits = ThreadPoolExecutor(_WAITING_THREADS, thread_name_prefix="wait")
         self._links = SiteLinks()
-        self._queries = SiteQueries(self._links, self._say_failed)
+        self._queries = SiteQueries(self._links, self._say_of_query)
         self._session: SparkSession | None = None
         self._lease: ServerLease | None = None
         self._ending = threading.Event()
@@ -117,7 +122,8 @@ class SiteProcess:
             elif command == "ping":
                 self._answer(number, {"result": time.time()})
             else:
-                self._pool.submit(self._obey, number, command, message["arguments"])
+                pool = self._waits if command in _WAITS else self._pool
+                pool.submit(self._obey, number, command, message["arguments"])
         # Nobody is there any more to take an answer.
         if not self._ending.is_set():
             self._end_at_once()
@@ -217,8 +223,8 @@ class SiteProcess:
             farewell.join(_FAREWELL_S)
         end_group()
 
-    def _say_failed(self, query: str, error: str | None) -> None:
-        self._say({"event": "query-failed", "query": query, "error": error})
+    def _say_of_query(self, event: str, query: str, error: str | None) -> None:
+        self._say({"event": event, "query": query, "error": error})
 
     def _answer(self, number: int, answer: dict[str, Any]) -> None:
         self._say({"id": number, **answer})

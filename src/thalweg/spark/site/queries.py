@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 # Less than that, Spark waits no longer than a slow batch would take.
 _CLOCK_STEP_S = 1.0
 
-TellFailure = Callable[[str, str | None], None]
-"""Takes the name of a query that has failed, and why."""
+FAILED, HALTED, RESUMED = "query-failed", "query-halted", "query-resumed"
+ReportQuery = Callable[[str, str, str | None], None]
+"""Takes what became of a query (one of these), its name, and why."""
 
 
 class SiteQueries:
     """What runs at a site; commands come from many threads."""
 
-    def __init__(self, links: SiteLinks, tell_failure: TellFailure) -> None:
+    def __init__(self, links: SiteLinks, report: ReportQuery) -> None:
         self._links = links
-        self._say_failed = tell_failure
+        self._report = report
         self._running: dict[str, RunningQuery] = {}
         self._untold: list[dict[str, Any]] = []
         self._told: set[str] = set()
@@ -145,12 +146,19 @@ class SiteQueries:
 
     def _mend(self, query: RunningQuery) -> None:
         """Have a query go on that has failed, or tell that it has."""
+        name, error, failed = query.spec.name, query.error, False
         try:
+            if error is not None:
+                # To find the rows that are to blame may take long.
+                self._report(HALTED, name, error)
             if query.mend():
-                sys.stderr.write(f"{query.spec.name} goes on without rows that made it fail\n")
+                sys.stderr.write(f"{name} goes on without rows that made it fail\n")
             else:
-                self._tell_failure(query, query.error)
+                failed = self._tell_failure(query, query.error)
         finally:
+            if error is not None and not failed:
+                # One that is being ended is somebody else's, and halted no longer.
+                self._report(RESUMED, name, None)
             self._in_repair.discard(query.spec.name)
 
     def _start_over(self, query: RunningQuery, back_s: float) -> None:
@@ -164,11 +172,12 @@ class SiteQueries:
 
         threading.Thread(target=start_over, daemon=True).start()
 
-    def _tell_failure(self, query: RunningQuery, error: str | None) -> None:
-        """Say that a query has failed, unless it was told before, or is being ended."""
+    def _tell_failure(self, query: RunningQuery, error: str | None) -> bool:
+        """Say that a query has failed, unless it was told before, or is being ended; whether so."""
         name = query.spec.name
         with self._lock:
             if name in self._told or self._running.get(name) is not query:
-                return
+                return False
             self._told.add(name)
-        self._say_failed(name, error)
+        self._report(FAILED, name, error)
+        return True

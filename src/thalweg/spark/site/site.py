@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,8 +70,9 @@ class SiteSpec:
 class SiteEvent:
     """Something that a site did unasked.
 
-    `kind` is `died` (its process ended, or its Spark did), `silent` (nothing heard for long),
-    `heard` (again), or `query-failed`.
+    `kind` is `died` (its process ended, or its Spark did), `unheard` (no sign of life for some
+    beats), `silent` (for long), `heard` (again), `query-failed`, or, of a query that looks for the
+    rows that made it fail, `query-halted` and, when it goes on without them, `query-resumed`.
     """
 
     site: str
@@ -92,6 +94,8 @@ class SiteStatus:
     silent_s: float
     """Since it was last heard; it says something twice a second."""
     queries: tuple[QueryStatus, ...]
+    answered: bool = True
+    """Whether it said so itself, now; else `queries` are as it told them last."""
 
 
 class Site:
@@ -101,7 +105,11 @@ class Site:
         self.spec = spec
         self._queries: dict[str, QuerySpec] = {}
         self._channel: SiteChannel | None = None
+        self._told: tuple[QueryStatus, ...] = ()
         self._lock = threading.RLock()
+        self._calls = threading.Condition()
+        self._in_flight = 0
+        self._restarter: int | None = None
 
     @property
     def name(self) -> str:
@@ -143,9 +151,10 @@ class Site:
             InvalidInput: where the query cannot run: unknown operators, a checkpoint in use, …
             SiteError: where it does not start.
         """
-        status = self._call("start", {"spec": query.to_dict()}, timeout_s)
-        with self._lock:
-            self._queries[query.name] = query
+        with self._commanded("start"):
+            status = self._call("start", {"spec": query.to_dict()}, timeout_s)
+            with self._lock:
+                self._queries[query.name] = query
         return QueryStatus.from_dict(status)
 
     def newest_ms(self, query: str, timeout_s: float = _ANSWER_TIMEOUT_S) -> int | None:
@@ -240,12 +249,18 @@ class Site:
         if self.alive:
             told = self._call("status", {}, timeout_s)
             queries = [QueryStatus.from_dict(status) for status in told]
+        self._told = tuple(queries)
+        return self.last_status(answered=True)
+
+    def last_status(self, *, answered: bool = False) -> SiteStatus:
+        """Whether the site is there, and what it told last; nobody is asked."""
         return SiteStatus(
             name=self.name,
             alive=self.alive,
             pid=self.pid,
             silent_s=self.silent_s,
-            queries=tuple(queries),
+            queries=self._told if self.alive else (),
+            answered=answered,
         )
 
     def records(self, timeout_s: float = _ANSWER_TIMEOUT_S) -> list[dict[str, Any]]:
@@ -268,6 +283,30 @@ class Site:
             self._channel.wait(_END_TIMEOUT_S)
 
     # For `Sites`, which starts the processes.
+
+    @contextmanager
+    def restarting(self) -> Iterator[None]:
+        """End its process, and let nobody but this thread command the next one within the block.
+
+        A change that is under way meanwhile is told that the site is being started again. What a
+        command had done by then is known when the block begins.
+
+        Raises:
+            SiteError: where another thread starts it again.
+        """
+        with self._calls:
+            if self._restarter is not None:
+                raise SiteError(self.name, "restart", "it is being started again already")
+            self._restarter = threading.get_ident()
+        try:
+            self.kill()
+            with self._calls:
+                if not self._calls.wait_for(lambda: not self._in_flight, _END_TIMEOUT_S):
+                    raise SiteError(self.name, "restart", "a command to it has not ended")
+            yield
+        finally:
+            with self._calls:
+                self._restarter = None
 
     def begin(self, channel: SiteChannel, timeout_s: float) -> None:
         """Take a new process, and wait until its Spark is there."""
@@ -294,16 +333,32 @@ class Site:
             channel.kill()
             channel.wait(_ANSWER_TIMEOUT_S)
 
+    @contextmanager
+    def _commanded(self, command: str) -> Iterator[None]:
+        """A command that is under way, with what has to be remembered of it."""
+        with self._calls:
+            if self._restarter not in (None, threading.get_ident()):
+                raise SiteError(self.name, command, "it is being started again")
+            self._in_flight += 1
+        try:
+            yield
+        finally:
+            with self._calls:
+                self._in_flight -= 1
+                self._calls.notify_all()
+
     def _call(self, command: str, arguments: Mapping[str, Any], timeout_s: float) -> Any:
-        if self._channel is None:
-            raise SiteError(self.name, command, "it was not started", self.log)
-        return self._channel.call(command, arguments, timeout_s)
+        with self._commanded(command):
+            if self._channel is None:
+                raise SiteError(self.name, command, "it was not started", self.log)
+            return self._channel.call(command, arguments, timeout_s)
 
     def _end_query(self, command: str, arguments: Mapping[str, Any], timeout_s: float) -> Stand:
-        stand = Stand(**self._call(command, arguments, timeout_s))
-        with self._lock:
-            self._queries.pop(arguments["query"], None)
-        return stand
+        with self._commanded(command):
+            stand = Stand(**self._call(command, arguments, timeout_s))
+            with self._lock:
+                self._queries.pop(arguments["query"], None)
+            return stand
 
 
 def check_site(spec: SiteSpec) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Self
 
 from thalweg.errors import Defects, InvalidInput, nearest
@@ -25,6 +26,9 @@ from thalweg.spark.site.site import (
 )
 
 _SUPERVISION_S = 0.25
+_STATUS_S = 1.0
+# Five beats that did not come.
+_UNHEARD_S = 2.5
 
 
 class Sites(Mapping[str, Site]):
@@ -46,7 +50,8 @@ class Sites(Mapping[str, Site]):
         self._sites: dict[str, Site] = {}
         self._events: queue.Queue[SiteEvent] = queue.Queue()
         self._silence_s = silence_s
-        self._silent: set[str] = set()
+        self._unheard: dict[str, str] = {}
+        """Sites that were not heard lately, and the last that was told of each."""
         self._expected: set[int] = set()
         self._begun: set[int] = set()
         self._ended_early: dict[int, str] = {}
@@ -115,15 +120,17 @@ class Sites(Mapping[str, Site]):
     def restart(self, name: str, timeout_s: float = START_TIMEOUT_S) -> Site:
         """Start a site again, with the queries that it had: they go on from their checkpoints.
 
-        A site that still runs is ended first, as if it had been killed.
+        A site that still runs is ended first, as if it had been killed. Several threads may start
+        a site each.
         """
         site = self._sites[name]
-        queries = site.queries
         self._expect_end(site)
-        site.kill()
-        self._begin(site, timeout_s)
-        for spec in queries:
-            site.start(spec, timeout_s)
+        with site.restarting():
+            # Not before: what a change that is under way has ended must not be begun again.
+            queries = site.queries
+            self._begin(site, timeout_s)
+            for spec in queries:
+                site.start(spec, timeout_s)
         return site
 
     def end(self, name: str) -> None:
@@ -132,10 +139,35 @@ class Sites(Mapping[str, Site]):
         self._end(site)
         del self._sites[name]
 
-    def status(self) -> dict[str, SiteStatus]:
-        """What all sites are doing, asked at the same time."""
-        sites = list(self._sites.values())
-        return dict(zip(self._sites, self._each(sites, Site.status), strict=True))
+    def status(self, timeout_s: float = _STATUS_S) -> dict[str, SiteStatus]:
+        """What all sites are doing, asked at the same time; of who does not answer, what it said.
+
+        A site that is not heard is not asked.
+        """
+
+        def ask(site: Site) -> SiteStatus:
+            if site.silent_s <= _UNHEARD_S:
+                with suppress(SiteError):
+                    return site.status(timeout_s)
+            return site.last_status()
+
+        sites = dict(self._sites)
+        return dict(zip(sites, self._each(list(sites.values()), ask), strict=True))
+
+    def records(self, timeout_s: float = _STATUS_S) -> list[dict[str, Any]]:
+        """What the batches of all sites did since this was last asked.
+
+        What a site does not say in time, it says when it is asked next.
+        """
+
+        def ask(site: Site) -> list[dict[str, Any]]:
+            if site.silent_s <= _UNHEARD_S:
+                with suppress(SiteError):
+                    return site.records(timeout_s)
+            return []
+
+        told = self._each(list(self._sites.values()), ask)
+        return [record for records in told for record in records]
 
     def next_event(self, timeout_s: float = 0.0) -> SiteEvent | None:
         """The oldest event not taken yet, waited for at most this long; None if there is none."""
@@ -147,11 +179,18 @@ class Sites(Mapping[str, Site]):
             return None
 
     def close(self) -> None:
-        """End all sites in order, at the same time."""
-        self._each(list(self._sites.values()), self._end)
-        self._sites.clear()
+        """End all sites in order, at the same time; also those that are being started again."""
+        sites = list(self._sites.values())
+        self._each(sites, self._end)
         self._closing.set()
         self._supervisor.join()
+        while not self._tasks.empty():
+            task, site = self._tasks.get_nowait()
+            task.set_exception(SiteError(site.name, "start", "all sites are ended"))
+        for site in sites:
+            self._expect_end(site)
+            site.kill()
+        self._sites.clear()
 
     def _check(self, specs: Sequence[SiteSpec]) -> None:
         require_pyspark()
@@ -240,18 +279,25 @@ class Sites(Mapping[str, Site]):
                     self._ended_early[channel.pid] = detail
                     return
             self._tell(site, "died", detail)
-        elif kind == "query-failed":
+        elif kind in ("query-failed", "query-halted", "query-resumed"):
             self._tell(site, kind, str(message.get("error")), message.get("query"))
 
     def _look_for_silence(self) -> None:
         for site in list(self._sites.values()):
+            if site.pid not in self._begun:
+                # Nobody is heard before Spark is there.
+                continue
             silent_s = site.silent_s
-            if silent_s > self._silence_s and site.name not in self._silent:
-                self._silent.add(site.name)
-                self._tell(site, "silent", f"nothing heard for {silent_s:.0f} s")
-            elif silent_s <= self._silence_s and site.name in self._silent:
-                self._silent.discard(site.name)
-                self._tell(site, "heard", "it is heard again")
+            kind = "unheard" if silent_s > min(_UNHEARD_S, self._silence_s) else "heard"
+            kind = "silent" if silent_s > self._silence_s else kind
+            before = self._unheard.get(site.name, "heard")
+            if kind == before or (kind, before) == ("unheard", "silent"):
+                continue
+            self._unheard[site.name] = kind
+            detail = "it is heard again"
+            if kind != "heard":
+                detail = f"nothing heard for {silent_s:.1f} s"
+            self._tell(site, kind, detail)
 
     def _tell(self, site: Site, kind: str, detail: str, query: str | None = None) -> None:
         event = SiteEvent(
