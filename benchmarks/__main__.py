@@ -16,6 +16,7 @@ from benchmarks.runner import (
     Register,
     Settings,
     UnknownBenchmark,
+    WrongCount,
     find_benchmarks,
     run_benchmark,
     save_document,
@@ -27,7 +28,11 @@ from benchmarks.runner import (
 def main(
     arguments: Sequence[str], *, register: Register | None = None, results: Path = RESULTS
 ) -> int:
-    """Run what the arguments ask for; 0, or 2 for a wrong question. A missed target is no error."""
+    """Run what the arguments ask for, and return the exit code.
+
+    0 where there is an answer, also one that misses a target; 1 where a count does not hold; 2
+    where the command was called wrongly.
+    """
     parser = _parser()
     asked = parser.parse_args(arguments)
     known = find_benchmarks() if register is None else register
@@ -50,8 +55,12 @@ def main(
         print("benchmarks: there is no such folder for the data sets", file=sys.stderr)
         return 2
     command = shlex.join(["python", "-m", "benchmarks", *arguments])
-    settings = Settings(quick=asked.quick, data=data)
-    result, document = run_benchmark(benchmark, settings, command=command)
+    settings = Settings(quick=asked.quick, smoke=asked.smoke, data=data)
+    try:
+        result, document = run_benchmark(benchmark, settings, command=command)
+    except WrongCount as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 1
     path = save_document(document, results)
     print(to_json(document) if asked.format == "json" else to_table(document), end="")
     print(f"saved {_short(path)}", file=sys.stderr)
@@ -72,7 +81,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="the benchmark to run")
     parser.add_argument("--list", action="store_true", help="print the names, one per line")
-    parser.add_argument("--quick", action="store_true", help="measure less; ends within a minute")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--quick", action="store_true", help="measure less; ends within a minute")
+    form.add_argument(
+        "--smoke", action="store_true", help="run every part once, to see that it runs; no figures"
+    )
     parser.add_argument(
         "--format", choices=("json", "table"), default="table", help="default: table"
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import timed
-from benchmarks.runner import REGISTER, Benchmark, Result, Row, Settings
+from benchmarks.runner import REGISTER, Benchmark, Count, Result, Row, Settings
 from thalweg.adapt import (
     ExponentialSmoothing,
     Forecaster,
@@ -38,6 +38,8 @@ WEEK, DAY = 336, 48
 """In steps of half an hour."""
 WARM_UP, COUNTED = 2 * WEEK, 4 * WEEK
 WARM_UP_QUICK, COUNTED_QUICK = WEEK + DAY, 4 * DAY
+SMOKE_WEEK, SMOKE_DAY = 48, 12
+"""Seasons as short as this stand in for those of the names: forecasters learn a whole one."""
 FOGS = 10
 FREE_MEMORY = 0.02
 """Of a fog's memory; the rest is in use."""
@@ -56,11 +58,11 @@ class Way:
     forecaster: Forecaster | None = None
 
 
-def ways(*, quick: bool) -> list[Way]:
+def ways(*, quick: bool, week: int = WEEK, day: int = DAY) -> list[Way]:
     """All that are compared, the reactive one first; if it has to be quick, four of them."""
     trigger = Trigger(usage_most=USAGE_MOST)
-    seasonal, winters = SeasonalNaive(WEEK), ExponentialSmoothing(period_steps=WEEK)
-    daily = ExponentialSmoothing(period_steps=DAY)
+    seasonal, winters = SeasonalNaive(week), ExponentialSmoothing(period_steps=week)
+    daily = ExponentialSmoothing(period_steps=day)
     telling = [
         Way(name="reactive", trigger=trigger),
         Way(name="every step", trigger=None),
@@ -80,16 +82,24 @@ def ways(*, quick: bool) -> list[Way]:
 
 def run(settings: Settings) -> Result:
     """Replay the same weeks in each way."""
-    first, counted = (WARM_UP_QUICK, COUNTED_QUICK) if settings.quick else (WARM_UP, COUNTED)
+    first, counted = settings.pick(
+        full=(WARM_UP, COUNTED),
+        quick=(WARM_UP_QUICK, COUNTED_QUICK),
+        smoke=(SMOKE_WEEK + SMOKE_DAY, SMOKE_DAY),
+    )
     curve, origin = _curve(settings, first + counted)
     load, network = make_load(curve), make_network()
     rows: list[Row] = []
     details: list[Mapping[str, object]] = []
+    counts: list[Count] = []
     felt_reactive = 0
-    for way in ways(quick=settings.quick):
+    week, day = (SMOKE_WEEK, SMOKE_DAY) if settings.smoke else (WEEK, DAY)
+    for way in ways(quick=settings.quick, week=week, day=day):
         settings.tell(way.name)
         found, seconds = timed(lambda way=way: _replay(way, load, network))  # type: ignore[misc]
         figures = count(found, first)
+        name = f"steps replayed, {way.name}"
+        counts.append(Count(name=name, expected=first + counted, counted=len(found.steps)))
         if way.name == "reactive":
             felt_reactive = figures["steps that began with a violation"]
         figures["violations avoided against reactive"] = (
@@ -106,14 +116,14 @@ def run(settings: Settings) -> Result:
         details.append({"way": way.name, **figures, "seconds": seconds})
     notes = [
         origin,
-        f"{first // DAY} days to warm up, then {counted // DAY} counted, by half hours; "
+        f"{first / DAY:g} days to warm up, then {counted / DAY:g} counted, by half hours; "
         f"{STRATEGY}, {FOGS} fogs with {FREE_MEMORY:.0%} of their memory free, "
         f"{PEAK_DEVICES:,} devices at the highest demand, RUmax {USAGE_MOST:g}",
         "free memory, peak and RUmax were chosen so that there is something to adapt: with all "
         "memory free one deployment is best at all rates it can serve; one setting, no average",
         "a step counts as violated if what runs as it begins breaks a constraint at its rates",
     ]
-    return Result(rows=rows, notes=notes, details=details)
+    return Result(rows=rows, notes=notes, details=details, counts=counts)
 
 
 def _replay(way: Way, load: Workload, network: Network) -> Replay:
@@ -160,7 +170,7 @@ def _curve(settings: Settings, steps: int) -> tuple[DemandCurve, str]:
         whole = read_demand_curve(file)
         origin = f"measured: {NEW_YORK.name}, passengers of New York's taxis"
     else:
-        whole = taxi_demand_curve(steps // DAY, seed=0, anomalies=True)
+        whole = taxi_demand_curve(-(-steps // DAY), seed=0, anomalies=True)
         origin = f"SYNTHETIC: {NEW_YORK} is not at hand, so a generated demand curve stands in"
     return DemandCurve(time_s=whole.time_s[:steps], value=whole.value[:steps]), origin
 

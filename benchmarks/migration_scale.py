@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.measure import median_seconds, timed
 from benchmarks.migration_plain import draw_graph, try_every_sequence
-from benchmarks.runner import REGISTER, Benchmark, Result, Row, Settings
+from benchmarks.runner import REGISTER, Benchmark, Count, Result, Row, Settings
 from thalweg.files.tracks_reader import load_tracks
 from thalweg.migration.approaches import could_be_full, drive_migcep
 from thalweg.migration.baselines import drive_greedy, drive_lookahead, drive_static
@@ -43,15 +43,18 @@ from thalweg.simulate.moving import execute
 
 LEVELS = (3, 4, 5, 6, 7)
 """21, 85, 341, 1,365 and 5,461 brokers."""
-QUICK_LEVELS = (3, 4, 5, 6)
+QUICK_LEVELS, SMOKE_LEVELS = (3, 4, 5, 6), (3, 4, 5)
 STEPS = (50, 100, 200, 400, 800, 1_600, 3_200)
-QUICK_STEPS = (50, 200, 800)
+QUICK_STEPS, SMOKE_STEPS = (50, 200, 800), (50, 100)
 GROWTH_STEPS, GROWTH_LEVELS, PAIRS_LEVELS = 100, 5, (3, 4, 5)
 LARGE_LEVELS, LARGE_STEPS = 6, 500
+SMOKE_LARGE_LEVELS, SMOKE_LARGE_STEPS = 4, 50
 HOP_STEPS_S = (0.03, 0.005)
 """Steps so short that the longest move takes 2 and 11 of them."""
-OPERATORS, OPERATOR_STEPS = 1_000, 100
-INSTANCES, QUICK_INSTANCES = 1_000, 200
+OPERATORS, SMOKE_OPERATORS, OPERATOR_STEPS = 1_000, 10, 100
+INSTANCES, QUICK_INSTANCES, SMOKE_INSTANCES = 1_000, 200, 20
+SMOKE_SECONDS = 100.0
+"""Of the generated city; a recorded one is replayed whole."""
 PLAN_TARGET_S, OPERATORS_TARGET_S, CITY_TARGET_S = 0.05, 1.0, 5.0
 EXPONENT_TARGET, LOOK_UP_TARGET = 1.1, 1e6
 EVENT_BYTES, MAP_BYTES = 250.0, 30_000.0
@@ -67,14 +70,15 @@ Answer = TypeVar("Answer")
 
 def run(settings: Settings) -> Result:
     """Time plans, their growth, a city and look-ups; compare plans with every sequence."""
-    city, source = _measure_city(settings)
+    city, city_counts, source = _measure_city(settings)
+    compared, compared_counts = _compare_with_every_sequence(settings)
     rows = [
         *_measure_large_plans(settings),
         _measure_many_operators(settings),
         *_measure_growth(settings),
         *city,
         *_measure_look_ups(settings),
-        *_compare_with_every_sequence(settings),
+        *compared,
     ]
     notes = [
         "a plan: costs of all steps at all brokers from two neighbours' plans, and the search",
@@ -83,7 +87,7 @@ def run(settings: Settings) -> Result:
         source,
         "beyond 2,048 brokers a plan makes the delays that it needs, below they are kept",
     ]
-    return Result(rows=rows, notes=notes)
+    return Result(rows=rows, notes=notes, counts=[*city_counts, *compared_counts])
 
 
 def _tree(levels: int, **figures: float) -> Brokers:
@@ -136,10 +140,13 @@ def _moves(levels: int) -> Moves:
 
 
 def _measure_large_plans(settings: Settings) -> list[Row]:
-    settings.tell("plans on 1,365 brokers")
-    repeats = 5 if settings.quick else 31
-    fast = _moves(LARGE_LEVELS)
-    alike = _tree(LARGE_LEVELS, bandwidth_growth=1.0)
+    repeats = settings.pick(full=31, quick=5, smoke=1)
+    levels, steps = (
+        (SMOKE_LARGE_LEVELS, SMOKE_LARGE_STEPS) if settings.smoke else (LARGE_LEVELS, LARGE_STEPS)
+    )
+    fast = _moves(levels)
+    settings.tell(f"plans on {fast.brokers.count:,} brokers")
+    alike = _tree(levels, bandwidth_growth=1.0)
     cases = [(fast, 1), (fast, 4)]
     for step_s in HOP_STEPS_S:
         slow = Moves.of(alike, state_bytes=MAP_BYTES, step_s=step_s)
@@ -148,7 +155,7 @@ def _measure_large_plans(settings: Settings) -> list[Row]:
         cases.append((slow, 1))
     rows = []
     for moves, sequences in cases:
-        outlook = _outlook(moves, LARGE_STEPS, sequences=sequences)
+        outlook = _outlook(moves, steps, sequences=sequences)
         longest = 1 if moves is fast else int(moves.steps_of_hops.max())
         rows.append(
             Row(
@@ -158,44 +165,45 @@ def _measure_large_plans(settings: Settings) -> list[Row]:
                 target=PLAN_TARGET_S,
                 at={
                     "brokers": moves.brokers.count,
-                    "steps": LARGE_STEPS,
+                    "steps": steps,
                     "sequences of a neighbour": sequences,
                     "steps of the longest move": longest,
                 },
                 note=f"median of {repeats}",
             )
         )
-    rows.append(_measure_fresh_brokers(min(repeats, 5)))
+    rows.append(_measure_fresh_brokers(levels, steps, min(repeats, 5)))
     return rows
 
 
-def _measure_fresh_brokers(repeats: int) -> Row:
+def _measure_fresh_brokers(levels: int, steps: int, repeats: int) -> Row:
     """What the first plan on a tree costs more: delays between all brokers."""
     seconds = []
     for _ in range(repeats):
-        moves = _moves(LARGE_LEVELS)
-        seconds.append(timed(partial(_plan_again, _outlook(moves, LARGE_STEPS)))[1])
+        moves = _moves(levels)
+        seconds.append(timed(partial(_plan_again, _outlook(moves, steps)))[1])
     return Row(
         measure="the first plan on a tree, delays of all pairs included",
         value=median(seconds),
         unit="s",
-        at={"brokers": moves.brokers.count, "steps": LARGE_STEPS},
+        at={"brokers": moves.brokers.count, "steps": steps},
         note=f"median of {repeats}",
     )
 
 
 def _measure_many_operators(settings: Settings) -> Row:
-    settings.tell("1,000 operators on 21 brokers")
+    operators = SMOKE_OPERATORS if settings.smoke else OPERATORS
+    settings.tell(f"{operators:,} operators on 21 brokers")
     moves = _moves(LEVELS[0])
-    outlooks = [_outlook(moves, OPERATOR_STEPS, seed) for seed in range(OPERATORS)]
+    outlooks = [_outlook(moves, OPERATOR_STEPS, seed) for seed in range(operators)]
 
     def plan_all() -> None:
         for outlook in outlooks:
             _plan_again(outlook)
 
-    repeats = 3 if settings.quick else 9
+    repeats = settings.pick(full=9, quick=3, smoke=1)
     return Row(
-        measure="plans of 1,000 operators",
+        measure=f"plans of {operators:,} operators",
         value=median_seconds(plan_all, repeats=repeats),
         unit="s",
         target=OPERATORS_TARGET_S,
@@ -207,8 +215,8 @@ def _measure_many_operators(settings: Settings) -> Row:
 def _measure_growth(settings: Settings) -> list[Row]:
     """Sizes in turns, so that a machine that gets busy does not bend the line."""
     settings.tell("growth with brokers and steps")
-    levels = QUICK_LEVELS if settings.quick else LEVELS
-    repeats = 7 if settings.quick else 31
+    levels = settings.pick(full=LEVELS, quick=QUICK_LEVELS, smoke=SMOKE_LEVELS)
+    repeats = settings.pick(full=31, quick=7, smoke=1)
     trees = {tree: _outlook(_moves(tree), GROWTH_STEPS) for tree in levels}
     brokers = {tree: outlook.moves.brokers.count for tree, outlook in trees.items()}
     calls: dict[int, Callable[[], object]] = {
@@ -220,12 +228,12 @@ def _measure_growth(settings: Settings) -> list[Row]:
         pairs[brokers[tree]] = partial(cheapest_path, graph, all_pairs=True)
         calls[-brokers[tree]] = partial(cheapest_path, graph)
     by_brokers = _in_turns(calls, repeats)
-    by_pairs = _in_turns(pairs, 3)
+    by_pairs = _in_turns(pairs, min(repeats, 3))
     wide = _moves(GROWTH_LEVELS)
     by_steps = _in_turns(
         {
             steps: partial(_plan_again, _outlook(wide, steps))
-            for steps in (QUICK_STEPS if settings.quick else STEPS)
+            for steps in settings.pick(full=STEPS, quick=QUICK_STEPS, smoke=SMOKE_STEPS)
         },
         repeats,
     )
@@ -295,8 +303,8 @@ def _cpu_timed(call: Callable[[], Answer]) -> tuple[Answer, float]:
     return answer, time.process_time() - start
 
 
-def _measure_city(settings: Settings) -> tuple[list[Row], str]:
-    """The MigCEP experiment at one point; rows, and where the vehicles come from."""
+def _measure_city(settings: Settings) -> tuple[list[Row], list[Count], str]:
+    """The MigCEP experiment at one point; rows, counts, and where the vehicles come from."""
     path = settings.data / TRACE
     real = path.exists()
     settings.tell("a city of 1,000 vehicles")
@@ -304,6 +312,8 @@ def _measure_city(settings: Settings) -> tuple[list[Row], str]:
     def load() -> VehicleTracks:
         if real:
             return load_tracks(path)
+        if settings.smoke:
+            return city_vehicles(SMOKE_INSTANCES, SMOKE_SECONDS)[0]
         return city_vehicles()[0]
 
     brokers = _tree(LEVELS[0], leaf_mips=ROOMY_MIPS)
@@ -313,7 +323,7 @@ def _measure_city(settings: Settings) -> tuple[list[Row], str]:
     connect()
     connections, connecting_s = _cpu_timed(connect)
     graph = MobileGraph.of(nearby_friends(EVENT_BYTES, MAP_BYTES))
-    instances = QUICK_INSTANCES if settings.quick else INSTANCES
+    instances = settings.pick(full=INSTANCES, quick=QUICK_INSTANCES, smoke=SMOKE_INSTANCES)
     city = draw_city(graph, brokers, connections, np.random.default_rng(0), instances=instances)
     measures = {
         "the trace, read and checked" if real else "the trace, generated": loading_s,
@@ -322,12 +332,13 @@ def _measure_city(settings: Settings) -> tuple[list[Row], str]:
     rows = [
         Row(measure=name, value=value, unit="s", note="CPU") for name, value in measures.items()
     ]
-    rows += _measure_drives(city, settings)
+    driven, counts = _measure_drives(city, settings)
+    rows += driven
     scarce = replace(city, brokers=_tree(LEVELS[0], leaf_mips=SCARCE_MIPS * instances / INSTANCES))
     rows.append(_measure_scarce(scarce, settings))
     there = f"{connections.vehicles:,} vehicles, {connections.steps:,} moments"
     known = f"{path.name} of {path.parent.name}" if real else "generated vehicles"
-    return rows, f"the city: {known}, {there}, {city.instances:,} instances, 21 brokers"
+    return rows, counts, f"the city: {known}, {there}, {city.instances:,} instances, 21 brokers"
 
 
 def _measure_scarce(city: City, settings: Settings) -> Row:
@@ -347,7 +358,7 @@ def _measure_scarce(city: City, settings: Settings) -> Row:
     )
 
 
-def _measure_drives(city: City, settings: Settings) -> list[Row]:
+def _measure_drives(city: City, settings: Settings) -> tuple[list[Row], list[Count]]:
     knowing = predictor("perfect", city.connections, city.brokers)
     drives: dict[str, Callable[[], Drive]] = {
         MIGCEP: lambda: drive_migcep(city, knowing),
@@ -355,7 +366,7 @@ def _measure_drives(city: City, settings: Settings) -> list[Row]:
         "greedy": partial(drive_greedy, city),
         "lookahead-optimal": partial(drive_lookahead, city),
     }
-    rows = []
+    rows, counts = [], []
     for name, drive in drives.items():
         settings.tell(f"{name} in the city")
 
@@ -365,7 +376,9 @@ def _measure_drives(city: City, settings: Settings) -> list[Row]:
             return done
 
         done = decide_and_price()
-        seconds = [_cpu_timed(decide_and_price)[1] for _ in range(1 if settings.quick else 3)]
+        seconds = [
+            _cpu_timed(decide_and_price)[1] for _ in range(settings.pick(full=3, quick=1, smoke=1))
+        ]
         execute(done)
         executed, executing_s = _cpu_timed(partial(execute, done))
         at = {"approach": name, "instances": city.instances}
@@ -387,12 +400,13 @@ def _measure_drives(city: City, settings: Settings) -> list[Row]:
                 note=f"CPU; {executed.born:,} events born, {executed.lost} lost",
             ),
         ]
-    return rows
+        counts.append(Count(name=f"events lost, {name}", expected=0, counted=executed.lost))
+    return rows, counts
 
 
 def _measure_look_ups(settings: Settings) -> list[Row]:
     settings.tell("leaves of positions")
-    positions = 100_000 if settings.quick else 2_000_000
+    positions = settings.pick(full=2_000_000, quick=100_000, smoke=1_000)
     rng, rows = np.random.default_rng(0), []
     for levels in (3, 5, 7):
         brokers = _tree(levels)
@@ -413,14 +427,14 @@ def _measure_look_ups(settings: Settings) -> list[Row]:
     return rows
 
 
-def _compare_with_every_sequence(settings: Settings) -> list[Row]:
+def _compare_with_every_sequence(settings: Settings) -> tuple[list[Row], list[Count]]:
     """On small random trees, the cost of the plan and the least of all sequences."""
     settings.tell("every sequence of hosts on small trees")
     rng = np.random.default_rng(0)
-    trees, most = (30, 1e5) if settings.quick else (300, np.inf)
+    trees, most = settings.pick(full=(300, np.inf), quick=(30, 1e5), smoke=(3, 1e3))
     graphs = [draw_graph(rng, most_sequences=most) for _ in range(trees)]
     took: Counter[str] = Counter()
-    sequences, largest = 0, 0.0
+    sequences, largest, better = 0, 0.0, 0
     for graph in graphs:
         best, path = try_every_sequence(graph), cheapest_path(graph)
         if path is None:
@@ -428,6 +442,7 @@ def _compare_with_every_sequence(settings: Settings) -> list[Row]:
         took[graph.moves.time.value] += 1
         sequences += best.sequences
         largest = max(largest, abs(path.cost - best.cost) / max(best.cost, 1.0))
+        better += path.cost < best.cost - 1e-9 * max(best.cost, 1.0)
     shown = ", ".join(f"{number} by {name}" for name, number in sorted(took.items()))
     return [
         Row(measure="plans compared with every sequence of hosts", value=trees, note=shown),
@@ -438,7 +453,7 @@ def _compare_with_every_sequence(settings: Settings) -> list[Row]:
             target=1e-9,
             note="relative",
         ),
-    ]
+    ], [Count(name="plans cheaper than every sequence of hosts", expected=0, counted=better)]
 
 
 def plot(result: Result, path: Path) -> None:

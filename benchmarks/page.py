@@ -14,7 +14,7 @@ from typing import Any
 from tools.chromium import find_chromium
 
 import thalweg as tw
-from benchmarks.runner import REGISTER, Benchmark, Result, Row, Settings
+from benchmarks.runner import REGISTER, Benchmark, Count, Result, Row, Settings
 from thalweg.cli.entry import run as run_command
 from thalweg.web.app import read_assets
 from thalweg.web.opening import open_subjects
@@ -25,6 +25,8 @@ _BUNDLE_BYTES = 400_000
 _FIRST_PAINT_S = 1.0
 _FRAMES_PER_S = 15.0
 _LONGEST_TASK_S = 0.5
+# Clouds, edge sites, devices per site.
+_LARGE, _QUICK, _SMOKE = (500, 500, 500), (500, 500, 50), (5, 5, 5)
 _PAINTS = "() => performance.getEntriesByType('paint').map(e => [e.name, e.startTime / 1000])"
 # The city draws once in each of these, and holds the next one up for as long as that takes.
 _COUNT_FRAMES = """seconds => new Promise(done => {
@@ -56,15 +58,17 @@ def run(settings: Settings) -> Result:
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         settings.tell("first paint")
-        rows += _measure_paint(browser, 3 if settings.quick else 9)
+        painted, counts = _measure_paint(browser, settings.pick(full=9, quick=3, smoke=1))
+        rows += painted
         settings.tell("a large network")
-        rows += _measure_large(browser, 50 if settings.quick else 500)
+        rows += _measure_large(browser, settings.pick(full=_LARGE, quick=_QUICK, smoke=_SMOKE))
         settings.tell("a moving city")
-        rows += _measure_city(browser, 3.0 if settings.quick else 10.0)
+        vehicles = 10 if settings.smoke else 1_000
+        rows += _measure_city(browser, vehicles, settings.pick(full=10.0, quick=3.0, smoke=0.5))
         version = browser.version
         browser.close()
     notes = [f"Chromium {version}, headless, {how}; drawn by the CPU, which also serves the page."]
-    return Result(rows=rows, notes=notes)
+    return Result(rows=rows, notes=notes, counts=counts)
 
 
 def _weigh() -> Row:
@@ -79,9 +83,10 @@ def _weigh() -> Row:
     )
 
 
-def _measure_paint(browser: Any, times: int) -> Iterator[Row]:
+def _measure_paint(browser: Any, times: int) -> tuple[list[Row], list[Count]]:
     app, net = tw.scenarios.small_taxi(), tw.scenarios.small_city()
-    with PageServer([PlanSubject(app, net, tw.plan(app, net))]) as server:
+    plan = tw.plan(app, net)
+    with PageServer([PlanSubject(app, net, plan)]) as server:
         first, drawn = [], []
         for _ in range(times):
             with _new_page(browser) as page:
@@ -89,15 +94,18 @@ def _measure_paint(browser: Any, times: int) -> Iterator[Row]:
                 page.wait_for_selector("[data-chip]")
                 drawn.append(page.evaluate("() => performance.now() / 1000"))
                 first.append(dict(page.evaluate(_PAINTS))["first-contentful-paint"])
+                chips = page.locator("[data-chip]").count()
     told = f"median of {times}, with an empty cache"
-    yield Row(
-        measure="first paint", value=median(first), unit="s", target=_FIRST_PAINT_S, note=told
-    )
-    yield Row(measure="operators on their sites", value=median(drawn), unit="s", note=told)
+    rows = [
+        Row(measure="first paint", value=median(first), unit="s", target=_FIRST_PAINT_S, note=told),
+        Row(measure="operators on their sites", value=median(drawn), unit="s", note=told),
+    ]
+    count = Count(name="operators drawn", expected=len(plan.placement), counted=chips)
+    return rows, [count]
 
 
-def _measure_large(browser: Any, devices: int) -> Iterator[Row]:
-    net = tw.scenarios.cloud_edge(clouds=500, sites=500, devices_per_site=devices, seed=0)
+def _measure_large(browser: Any, shape: tuple[int, int, int]) -> Iterator[Row]:
+    net = tw.scenarios.cloud_edge(*shape, seed=0)
     app = tw.scenarios.random_application("large-1", net, seed=3)
     subject = PlanSubject(app, net, tw.plan(app, net, "aels-rp-la"))
     at = {"nodes": net.node_count}
@@ -120,10 +128,11 @@ def _measure_large(browser: Any, devices: int) -> Iterator[Row]:
     )
 
 
-def _measure_city(browser: Any, seconds: float) -> Iterator[Row]:
+def _measure_city(browser: Any, vehicles: int, seconds: float) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="thalweg-page-") as folder:
         city = str(Path(folder) / "city")
-        asked = ["mobility", "run", "--vehicles", "1000", "--seconds", "120", "--into", city]
+        asked = ["mobility", "run", "--vehicles", str(vehicles), "--seconds", "120"]
+        asked += ["--into", city]
         # What the command says is no part of the answer.
         with redirect_stdout(sys.stderr):
             failed = run_command([*asked, "--approach", "static"])
@@ -135,7 +144,7 @@ def _measure_city(browser: Any, seconds: float) -> Iterator[Row]:
             page.click("#panel button:has-text('Play')")
             rate = page.evaluate(_COUNT_FRAMES, seconds)
     yield Row(
-        measure="updates of 1,000 moving points",
+        measure=f"updates of {vehicles:,} moving points",
         value=rate,
         unit="1/s",
         target=_FRAMES_PER_S,

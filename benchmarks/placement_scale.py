@@ -17,7 +17,7 @@ import numpy as np
 import thalweg as tw
 from benchmarks.measure import timed
 from benchmarks.placement_plain import PlainSearch, TimeIsUp
-from benchmarks.runner import REGISTER, Benchmark, Result, Row, Settings
+from benchmarks.runner import REGISTER, Benchmark, Count, Result, Row, Settings
 from thalweg.model import Network, Plan
 from thalweg.placement.network_index import index_network
 from thalweg.scenarios import cloud_edge, random_application
@@ -36,8 +36,8 @@ SHAPES = (
     (500, 500, 500),
     (500, 500, 5009),
 )
-QUICK_SHAPES = SHAPES[:3]
-SEEDS, QUICK_SEEDS = 5, 2
+QUICK_SHAPES, SMOKE_SHAPES = SHAPES[:3], SHAPES[:2]
+SEEDS, QUICK_SEEDS, SMOKE_SEEDS = 5, 2, 1
 LARGE_NODES, MOST_OPERATORS = 250_500, 50
 TARGETS_S = {
     "aels": 20e-3,
@@ -47,8 +47,8 @@ TARGETS_S = {
     "tcep": 20e-3,
 }
 EXPONENT_TARGET, BYTES_TARGET = 0.6, 100.0
-IMPROVE_LIMIT_S = 1.0
-PLAIN_LIMIT_S, QUICK_PLAIN_LIMIT_S = 30.0, 5.0
+IMPROVE_LIMIT_S, SMOKE_IMPROVE_LIMIT_S = 1.0, 0.1
+PLAIN_LIMIT_S, QUICK_PLAIN_LIMIT_S, SMOKE_PLAIN_LIMIT_S = 30.0, 5.0, 0.5
 
 RESOLUTION = "resolution time"
 PLAIN = "plain algorithm"
@@ -65,12 +65,17 @@ class Case:
 
 def run(settings: Settings) -> Result:
     """Time every strategy on every network."""
-    shapes = QUICK_SHAPES if settings.quick else SHAPES
+    shapes = settings.pick(full=SHAPES, quick=QUICK_SHAPES, smoke=SMOKE_SHAPES)
+    seeds = settings.pick(full=SEEDS, quick=QUICK_SEEDS, smoke=SMOKE_SEEDS)
+    improve_s = SMOKE_IMPROVE_LIMIT_S if settings.smoke else IMPROVE_LIMIT_S
     rows: list[Row] = []
+    unplaced = 0
     seconds: dict[tuple[str, int, int], float] = {}
     plain_fits = dict.fromkeys(GRAPHS, True)
     first_s = 0.0
-    limit_s = QUICK_PLAIN_LIMIT_S if settings.quick else PLAIN_LIMIT_S
+    limit_s = settings.pick(
+        full=PLAIN_LIMIT_S, quick=QUICK_PLAIN_LIMIT_S, smoke=SMOKE_PLAIN_LIMIT_S
+    )
     for shape in shapes:
         network, built_s = timed(lambda shape=shape: cloud_edge(*shape, 0))
         index, indexed_s = timed(lambda network=network: index_network(network))
@@ -78,14 +83,15 @@ def run(settings: Settings) -> Result:
         rows += _size_rows(network, index.held_bytes, built_s, indexed_s)
         for operators, graph in GRAPHS.items():
             settings.tell(f"{operators} operators on {nodes:,} nodes")
-            cases = _cases(network, graph, operators, QUICK_SEEDS if settings.quick else SEEDS)
+            cases = _cases(network, graph, operators, seeds)
             for name in STRATEGIES:
-                plans, times = _plan_all(name, cases)
+                plans, times = _plan_all(name, cases, improve_s)
+                unplaced += sum(map(_count_unplaced, cases, plans))
                 seconds[name, operators, nodes] = median(times)
                 if name == "aels":
                     first_s = times[0]
-                rows += _rows(name, operators, nodes, plans, times)
-                rows.append(_memory_row(name, cases[0], operators, nodes))
+                rows += _rows(name, operators, nodes, plans, times, improve_s)
+                rows.append(_memory_row(name, cases[0], operators, nodes, improve_s))
             if plain_fits[operators]:
                 row, plain_fits[operators] = _plain_row(cases[0], limit_s, first_s)
                 rows += row
@@ -95,7 +101,13 @@ def run(settings: Settings) -> Result:
         "resolution time: from the problem to the choice of all nodes; medians; code is warm",
         f"the plain algorithm is in Python; it is not tried again after {limit_s:g} s",
     ]
-    return Result(rows=rows, notes=notes)
+    counts = [Count(name="operators without a place", expected=0, counted=unplaced)]
+    return Result(rows=rows, notes=notes, counts=counts)
+
+
+def _count_unplaced(case: Case, plan: Plan) -> int:
+    placed = {instance.operator for instance in plan.placement}
+    return sum(each.name not in placed for each in case.problem.application.operators)
 
 
 def _cases(network: Network, graph: str, operators: int, seeds: int) -> list[Case]:
@@ -109,15 +121,15 @@ def _cases(network: Network, graph: str, operators: int, seeds: int) -> list[Cas
     ]
 
 
-def _plan_all(name: str, cases: list[Case]) -> tuple[list[Plan], list[float]]:
-    strategy, options = find_strategy(name), _options(name)
+def _plan_all(name: str, cases: list[Case], improve_s: float) -> tuple[list[Plan], list[float]]:
+    strategy, options = find_strategy(name), _options(name, improve_s)
     strategy(cases[0].problem, **options)  # Compiles what has to be compiled.
     plans = [strategy(case.problem, **options) for case in cases]
     return plans, [plan.seconds for plan in plans]
 
 
-def _options(name: str) -> dict[str, Any]:
-    return {"restarts": 0, "time_limit_s": IMPROVE_LIMIT_S} if name == OURS else {}
+def _options(name: str, improve_s: float) -> dict[str, Any]:
+    return {"restarts": 0, "time_limit_s": improve_s} if name == OURS else {}
 
 
 def _size_rows(network: Network, index_bytes: int, built_s: float, indexed_s: float) -> list[Row]:
@@ -138,13 +150,18 @@ def _size_rows(network: Network, index_bytes: int, built_s: float, indexed_s: fl
 
 
 def _rows(
-    name: str, operators: int, nodes: int, plans: list[Plan], times: list[float]
+    name: str,
+    operators: int,
+    nodes: int,
+    plans: list[Plan],
+    times: list[float],
+    improve_s: float,
 ) -> list[Row]:
     at = {"strategy": name, "operators": operators, "nodes": nodes}
     large = nodes == LARGE_NODES and operators == MOST_OPERATORS
     feasible = sum(plan.feasible for plan in plans)
     return [
-        *([_optima_row(plans, at, large)] if name == OURS else []),
+        *([_optima_row(plans, at, large, improve_s)] if name == OURS else []),
         Row(
             measure=RESOLUTION,
             value=median(times),
@@ -157,11 +174,11 @@ def _rows(
     ]
 
 
-def _optima_row(plans: list[Plan], at: dict[str, Any], large: bool) -> Row:
+def _optima_row(plans: list[Plan], at: dict[str, Any], large: bool, improve_s: float) -> Row:
     """How many descents reached a local optimum; the plan's first reason begins with that."""
     descents = [int(plan.reasons[0].why.split()[0]) for plan in plans]
     return Row(
-        measure=f"local optima reached within {IMPROVE_LIMIT_S:g} s, fewest",
+        measure=f"local optima reached within {improve_s:g} s, fewest",
         value=min(descents),
         target=1.0 if large else None,
         at_least=True,
@@ -170,12 +187,12 @@ def _optima_row(plans: list[Plan], at: dict[str, Any], large: bool) -> Row:
     )
 
 
-def _memory_row(name: str, case: Case, operators: int, nodes: int) -> Row:
+def _memory_row(name: str, case: Case, operators: int, nodes: int, improve_s: float) -> Row:
     """The most that a strategy holds beside the network and its index, in a run of its own."""
     strategy = find_strategy(name)
     tracemalloc.start()
     try:
-        strategy(case.problem, **_options(name))
+        strategy(case.problem, **_options(name, improve_s))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.machine import describe_machine, find_commit, find_versions
 from thalweg.errors import nearest
@@ -19,6 +19,12 @@ from thalweg.units import DURATION, SIZE, show_quantity
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "benchmarks"
+SMOKE_NOTE = (
+    "smoke: shows that every part runs and counts right; the figures answer nothing, do not quote "
+    "them"
+)
+
+Choice = TypeVar("Choice")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +71,30 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """A number that has to come out exactly, or every figure beside it is worthless.
+
+    >>> Count(name="rides counted", expected=9_000, counted=0).holds
+    False
+    """
+
+    name: str
+    expected: int
+    counted: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether as many were counted as expected."""
+        return self.counted == self.expected
+
+    def to_dict(self) -> dict[str, object]:
+        """The count as it is saved."""
+        return {"name": self.name, "expected": self.expected, "counted": self.counted}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a benchmark found: rows, what a reader has to know to judge them, and all details.
+    """The findings of a benchmark: rows, the counts that vouch for them, notes and details.
 
     Details are saved with the rest, but are too many for a table.
     """
@@ -74,6 +102,7 @@ class Result:
     rows: Sequence[Row]
     notes: Sequence[str] = ()
     details: Sequence[Mapping[str, object]] = ()
+    counts: Sequence[Count] = ()
 
     def sweep(self, measure: str, by: str) -> tuple[list[float], list[float]]:
         """One measure over the points of its sweep, for drawing; empty where it was not taken."""
@@ -83,10 +112,26 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a benchmark is to run: less of it, and where the measured data sets are."""
+    """The form in which a benchmark runs, and where the measured data sets are.
+
+    `quick` measures less; `smoke` measures nothing that counts, and only runs every part once.
+    """
 
     quick: bool
     data: Path
+    smoke: bool = False
+
+    def __post_init__(self) -> None:
+        if self.quick and self.smoke:
+            raise ValueError("a benchmark is quick or a smoke run, not both")
+
+    def pick(self, *, full: Choice, quick: Choice, smoke: Choice) -> Choice:
+        """The value for this form of the benchmark.
+
+        >>> Settings(quick=False, smoke=True, data=Path()).pick(full=500, quick=60, smoke=2)
+        2
+        """
+        return smoke if self.smoke else quick if self.quick else full
 
     def tell(self, text: str) -> None:
         """Show a person who waits what is being measured; never on standard output."""
@@ -102,6 +147,10 @@ class Benchmark:
     question: str
     run: Callable[[Settings], Result]
     plot: Callable[[Result, Path], None] | None = None
+
+
+class WrongCount(Exception):
+    """A count of a benchmark does not hold; the message has all that do not."""
 
 
 class UnknownBenchmark(Exception):
@@ -150,30 +199,54 @@ def find_benchmarks() -> Register:
 def run_benchmark(
     benchmark: Benchmark, settings: Settings, *, command: str
 ) -> tuple[Result, dict[str, Any]]:
-    """The answer, and the document that is saved: with machine, versions, commit and command."""
+    """The answer, and the document that is saved: with machine, versions, commit and command.
+
+    Raises:
+        WrongCount: where a count does not hold; then there is no answer.
+    """
     machine = describe_machine()
     began = datetime.now(UTC)
     start = time.perf_counter()
     result = benchmark.run(settings)
+    _require_counts(benchmark.name, result.counts)
+    rows = [row.to_dict() for row in result.rows]
+    notes = list(result.notes)
+    if settings.smoke:
+        # Whether a target is met cannot be said of so little.
+        rows = [row | {"met": None} for row in rows]
+        notes.insert(0, SMOKE_NOTE)
     document = {
         "benchmark": benchmark.name,
         "question": benchmark.question,
         "quick": settings.quick,
+        "smoke": settings.smoke,
         "command": command,
         "date": began.isoformat(timespec="seconds"),
         "commit": find_commit(ROOT),
         "machine": machine,
         "versions": find_versions(),
         "seconds": round(time.perf_counter() - start, 3),
-        "notes": list(result.notes),
-        "rows": [row.to_dict() for row in result.rows],
+        "notes": notes,
+        "rows": rows,
+        "counts": [count.to_dict() for count in result.counts],
         "details": [dict(detail) for detail in result.details],
     }
     return result, document
 
 
+def _require_counts(name: str, counts: Sequence[Count]) -> None:
+    wrong = [each for each in counts if not each.holds]
+    if wrong:
+        told = "; ".join(f"{c.name}: counted {c.counted:,}, need {c.expected:,}" for c in wrong)
+        raise WrongCount(f"{name} gives no answer: {told}")
+
+
 def save_document(document: Mapping[str, Any], folder: Path) -> Path:
-    """Write the document to `folder/NAME.json`, whole or not at all."""
+    """Write the document to `folder/NAME.json`, whole or not at all.
+
+    That of a smoke run goes to `folder/smoke`: it must not replace an answer.
+    """
+    folder = folder / "smoke" if document["smoke"] else folder
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{document['benchmark']}.json"
     unfinished = path.with_suffix(".json.part")
@@ -202,7 +275,7 @@ def to_table(document: Mapping[str, Any]) -> str:
     text.append(
         f"- {machine['cpu']}, {machine['cores']} cores, "
         f"{show_quantity(machine['memory_bytes'], SIZE)}; measured in {document['seconds']:.1f} s"
-        + (" (quick)" if document["quick"] else "")
+        + (" (quick)" if document["quick"] else " (smoke)" if document["smoke"] else "")
     )
     return "\n".join(text) + "\n"
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import thalweg as tw
 from benchmarks.measure import timed
-from benchmarks.runner import REGISTER, Benchmark, Result, Row, Settings
+from benchmarks.runner import REGISTER, Benchmark, Count, Result, Row, Settings
 from thalweg.model import Limits, Plan
 from thalweg.scenarios import device_rates, fog_cloud, taxi_demand
 from thalweg.scenarios.taxi import LIMITS, TaxiFigures
@@ -32,7 +32,7 @@ STRATEGIES = (
     "tsoo-optimal",
 )
 SIZES = (10, 100, 1_000, 10_000)
-QUICK_SIZES = (10, 100, 1_000)
+QUICK_SIZES, SMOKE_SIZES = (10, 100, 1_000), (10, 20)
 SMALL, LARGE = SIZES[0], SIZES[-1]
 DEVICES_PER_FOG = (1_000, 1_500, 2_000, 2_500)
 """From where the cheapest cuts keep every limit to where they do not."""
@@ -45,14 +45,16 @@ SEARCH = "a decision, the search alone"
 
 def run(settings: Settings) -> Result:
     """Time every strategy at every size."""
-    sizes = QUICK_SIZES if settings.quick else SIZES
+    sizes = settings.pick(full=SIZES, quick=QUICK_SIZES, smoke=SMOKE_SIZES)
+    counts: list[Count] = []
     rows: list[Row] = []
     seconds: dict[tuple[str, int], float] = {}
     for fogs in sizes:
-        problems = _problems(fogs, turns=_turns(fogs, quick=settings.quick))
+        problems = _problems(fogs, turns=_turns(fogs, settings))
         for name in STRATEGIES:
             settings.tell(f"{name} on {fogs:,} fogs")
             plans, times = _decide(name, problems)
+            counts.append(_count_decided(name, fogs, problems, plans))
             seconds[name, fogs] = median(times)
             rows += _rows(name, fogs, plans, times)
         rows += _measure_binding(fogs, settings)
@@ -84,11 +86,22 @@ def run(settings: Settings) -> Result:
         "taxi-demand, 11 operators, 21 cuts; medians; compiled code is warm",
         f"{', '.join(map(str, DEVICES_PER_FOG))} devices for each fog in turn, split at random",
     ]
-    return Result(rows=rows, notes=notes)
+    return Result(rows=rows, notes=notes, counts=counts)
 
 
-def _turns(fogs: int, *, quick: bool) -> int:
-    most = 40 if quick else 200
+def _count_decided(name: str, fogs: int, problems: list[tw.Problem], plans: list[Plan]) -> Count:
+    """A strategy that forgets fogs is fast: every source has to be in every plan, at each fog."""
+    name = f"sources in the plans of {name} for {fogs:,} fogs"
+    expected = sum(problem.births.operator.size for problem in problems)
+    sources = {o.name for o in problems[0].application.operators if o.kind == "source"}
+    placed = sum(i.operator in sources for plan in plans for i in plan.placement)
+    return Count(name=name, expected=expected, counted=placed)
+
+
+def _turns(fogs: int, settings: Settings) -> int:
+    if settings.smoke:
+        return len(DEVICES_PER_FOG)
+    most = 40 if settings.quick else 200
     return max(min(most, 40_000 // fogs), 2 * len(DEVICES_PER_FOG))
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import thalweg as tw
 from benchmarks.measure import Answer, call_fresh, timed
-from benchmarks.runner import REGISTER, Benchmark, Result, Row, Settings
+from benchmarks.runner import REGISTER, Benchmark, Count, Result, Row, Settings
 from benchmarks.simulator_plain import Chain, by_hand, by_message, by_server, make_chain
 from thalweg.scenarios import cloud_edge, random_application
 
@@ -74,11 +74,12 @@ class Sizes:
 
 FULL = Sizes(repeats=5, seconds=6000.0, plain_seconds=30.0, hops=1e9)
 QUICK = Sizes(repeats=3, seconds=1500.0, plain_seconds=10.0, hops=1e8)
+SMOKE = Sizes(repeats=1, seconds=20.0, plain_seconds=1.0, hops=1e5, application_s=1.0)
 
 
 def run(settings: Settings) -> Result:
     """Measure the chain, its parts, a long run and a large application."""
-    return answer(QUICK if settings.quick else FULL, settings)
+    return answer(settings.pick(full=FULL, quick=QUICK, smoke=SMOKE), settings)
 
 
 def answer(sizes: Sizes, settings: Settings) -> Result:
@@ -113,7 +114,22 @@ def answer(sizes: Sizes, settings: Settings) -> Result:
         f"most time goes into {first} and {second}; {LIMITS[first]}",
     ]
     details = [*repeats, {"long run": long}, {"large application": large}]
-    return Result(rows=rows, notes=notes, details=details)
+    return Result(rows=rows, notes=notes, details=details, counts=_count_events(repeats, large))
+
+
+def _count_events(repeats: Sequence[Mapping[str, Any]], large: Mapping[str, Any]) -> list[Count]:
+    """A simulator that loses events is fast."""
+    lost = sum(repeat[OURS]["lost"] for repeat in repeats)
+    leaking = sum(not repeat[OURS]["conserved"] for repeat in repeats)
+    return [
+        Count(name="events lost in the chain", expected=0, counted=lost),
+        Count(name="runs of the chain whose events do not add up", expected=0, counted=leaking),
+        Count(
+            name="large applications whose events do not add up",
+            expected=0,
+            counted=int(not large["conserved"]),
+        ),
+    ]
 
 
 def measure_chain(chain: Chain, sizes: Sizes) -> list[dict[str, Any]]:
@@ -124,7 +140,8 @@ def measure_chain(chain: Chain, sizes: Sizes) -> list[dict[str, Any]]:
     for seed in range(sizes.repeats):
         found, spent = _spend(partial(tw.simulate, *posed, seconds=sizes.seconds, seed=seed))
         done = {"hops": found.totals["hops"], "messages": found.totals["ended"]}
-        repeat = {OURS: {**done, **spent, "latency_s": found.latency_s}}
+        kept = {"lost": found.totals["lost"], "conserved": found.conserved}
+        repeat = {OURS: {**done, **kept, **spent, "latency_s": found.latency_s}}
         for name, way in WAYS.items():
             latencies, spent = _spend(partial(way, chain, sizes.plain_seconds, seed))
             done = {"hops": chain.hops * len(latencies), "messages": len(latencies)}
@@ -206,6 +223,7 @@ def run_application(seconds: float, repeats: int) -> dict[str, Any]:
         "seconds": median(times),
         "hops": found.totals["hops"],
         "born": found.totals["born"],
+        "conserved": found.conserved,
         "unstable": len(found.unstable),
     }
 

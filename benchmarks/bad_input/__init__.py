@@ -18,12 +18,14 @@ import numpy as np
 
 from benchmarks.bad_input.cases import Case, find_kept_cases, make_hostile_cases
 from benchmarks.measure import ROOT, Run, run_command
-from benchmarks.runner import REGISTER, Benchmark, Result, Row, Settings, show_figure
+from benchmarks.runner import REGISTER, Benchmark, Count, Result, Row, Settings, show_figure
 
 KEPT = ROOT / "tests" / "bad_inputs"
 SECONDS_TARGET, MEMORY_TARGET_BYTES = 1.0, 200e6
 TIMEOUT_S = 10.0
 QUICK_BUDGET_S = 12.0  # For each of the two groups.
+SMOKE_FILES = 1  # Of each of the two groups.
+NO_MESSAGE = "no message"
 _NAMES_SHOWN = 5
 
 
@@ -43,15 +45,19 @@ def run(settings: Settings) -> Result:
     """Measure a good input for comparison, then all bad ones."""
     thalweg = _command_line()
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
-        rows = _measure_good_input(thalweg, Path(folder) / "good")
+        turns = 1 if settings.smoke else 3
+        rows = _measure_good_input(thalweg, Path(folder) / "good", turns)
         settings.tell("writing hostile files")
         groups = {
             "tests/bad_inputs": _in_any_order(find_kept_cases(KEPT)),
             "generated": _in_any_order(make_hostile_cases(Path(folder))),
         }
+        if settings.smoke:
+            groups = {group: cases[:SMOKE_FILES] for group, cases in groups.items()}
+        hurried = settings.quick or settings.smoke
         details: list[dict[str, object]] = []
         notes = ["CPU time is without the waiting on a busy machine"]
-        if not settings.quick:
+        if not hurried:
             notes.append("an answer after one to three seconds is asked for twice more; median")
         for group, cases in groups.items():
             answers = []
@@ -60,12 +66,14 @@ def run(settings: Settings) -> Result:
                 if settings.quick and time.perf_counter() - start > QUICK_BUDGET_S:
                     break
                 settings.tell(case.name)
-                answers.append(_ask(thalweg, case, tries=1 if settings.quick else 3))
+                answers.append(_ask(thalweg, case, tries=1 if hurried else 3))
             if len(answers) < len(cases):
                 notes.append(f"quick: {len(cases) - len(answers)} files of {group} were left out")
             rows += _summarise(group, answers)
             details += [_detail(group, answer) for answer in answers]
-    return Result(rows=rows, notes=notes, details=details)
+    silent = sum(detail["fault"] == NO_MESSAGE for detail in details)
+    counts = [Count(name="files refused without a message", expected=0, counted=silent)]
+    return Result(rows=rows, notes=notes, details=details, counts=counts)
 
 
 def _command_line() -> str:
@@ -75,11 +83,11 @@ def _command_line() -> str:
     return str(script)
 
 
-def _measure_good_input(thalweg: str, folder: Path) -> list[Row]:
+def _measure_good_input(thalweg: str, folder: Path, turns: int) -> list[Row]:
     """What a start of the command line takes when there is nothing to complain about."""
     made = run_command([thalweg, "init", str(folder)])
     files = [str(folder / "app.yaml"), str(folder / "network.yaml")]
-    runs = [run_command([thalweg, "validate", *files]) for _ in range(4)][1:]
+    runs = [run_command([thalweg, "validate", *files]) for _ in range(1 + turns)][1:]
     for one in (made, *runs):
         if one.exit_code != 0:
             raise RuntimeError(f"a good input is refused: {one.stderr.strip()[-500:]}")
@@ -122,7 +130,7 @@ def find_fault(answer: Run) -> str:
     if "Traceback (most recent call last)" in answer.stdout + answer.stderr:
         return "a traceback"
     if not (answer.stdout + answer.stderr).strip():
-        return "no message"
+        return NO_MESSAGE
     return ""
 
 

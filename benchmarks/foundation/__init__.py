@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.foundation.importing import measure_import
-from benchmarks.foundation.network import measure_network
+from benchmarks.foundation.network import count_nodes, measure_network
 from benchmarks.foundation.paths import measure_paths, plot_paths
 from benchmarks.runner import REGISTER, Benchmark, Result, Settings
 
@@ -24,7 +24,7 @@ def run(settings: Settings) -> Result:
         "a deployment's aggregate latency: rates, demand, service and communication times, sum; "
         "what is the same for all placements of a problem (graph, rates) is known from the first",
     ]
-    return Result(rows=rows, notes=notes)
+    return Result(rows=rows, notes=notes, counts=[count_nodes(rows, settings)])
 
 
 def plot(result: Result, path: Path) -> None:

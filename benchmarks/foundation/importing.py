@@ -48,7 +48,7 @@ class Import:
 def measure_import(settings: Settings) -> list[Row]:
     """Medians over fresh processes; the imports take turns, so that all see the same noise."""
     settings.tell("import thalweg")
-    turns = 7 if settings.quick else 25
+    turns = settings.pick(full=25, quick=7, smoke=1)
     for statement in (IMPORT, IMPORT_AND_USE):  # Leaves byte code and fills the disk cache.
         _import(statement)
     thalweg, used, numpy = [], [], []
@@ -56,7 +56,7 @@ def measure_import(settings: Settings) -> list[Row]:
         thalweg.append(_import(IMPORT))
         used.append(_import(IMPORT_AND_USE))
         numpy.append(_import(IMPORT_NUMPY))
-    compiling = [_import(IMPORT, byte_code=False) for _ in range(3)]
+    compiling = [_import(IMPORT, byte_code=False) for _ in range(min(turns, 3))]
     loaded = frozenset[str]().union(*(one.heavy for one in thalweg))
     return [
         _row("import thalweg", thalweg, target=0.35),

@@ -6,6 +6,7 @@ import gc
 import tempfile
 import time
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -13,17 +14,19 @@ import numpy as np
 
 import thalweg as tw
 from benchmarks.measure import call_fresh, median_seconds, resident_bytes
-from benchmarks.runner import Row, Settings
+from benchmarks.runner import Count, Row, Settings
 
-CLOUDS, SITES, DEVICES_PER_SITE = 500, 500, 500
+SHAPE, SMOKE_SHAPE = (500, 500, 500), (5, 5, 5)
+"""Clouds, edge sites, devices per site."""
 
 
 def measure_network(settings: Settings) -> list[Row]:
     """Each figure is that of a fresh process: what a user waits for is the first call."""
-    turns = 3 if settings.quick else 11
-    settings.tell("a network of 250,500 nodes: generate")
-    generated = [call_fresh(generate) for _ in range(turns)]
-    held = call_fresh(hold)
+    turns = settings.pick(full=11, quick=3, smoke=1)
+    shape = _shape(settings)
+    settings.tell("a network: generate")
+    generated = [call_fresh(generate, shape=shape) for _ in range(turns)]
+    held = call_fresh(hold, shape=shape)
     nodes = held["nodes"]
     note = f"median of {turns} fresh processes"
     rows = [
@@ -67,14 +70,25 @@ def measure_network(settings: Settings) -> list[Row]:
             unit="B",
         ),
     ]
-    return rows + _measure_files(settings, turns)
+    return rows + _measure_files(settings, shape, turns)
 
 
-def _measure_files(settings: Settings, turns: int) -> list[Row]:
+def count_nodes(rows: Sequence[Row], settings: Settings) -> Count:
+    """The nodes that were measured, against those that the shape has."""
+    clouds, sites, devices = _shape(settings)
+    found = next(int(str(row.value)) for row in rows if row.measure == "network")
+    return Count(name="nodes", expected=clouds + sites * devices, counted=found)
+
+
+def _shape(settings: Settings) -> tuple[int, int, int]:
+    return SMOKE_SHAPE if settings.smoke else SHAPE
+
+
+def _measure_files(settings: Settings, shape: Sequence[int], turns: int) -> list[Row]:
     settings.tell("the same network from Parquet files")
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
         place = Path(folder) / "network"
-        network = _generate()
+        network = _generate(shape)
         start = time.perf_counter()
         tw.save(network, place)
         saved_s = time.perf_counter() - start
@@ -113,12 +127,12 @@ def _measure_files(settings: Settings, turns: int) -> list[Row]:
     ]
 
 
-def generate() -> dict[str, float]:
+def generate(shape: Sequence[int]) -> dict[str, float]:
     """Generate the network in this process, for the first time and again."""
     gc.collect()
     before = resident_bytes()
     start = time.perf_counter()
-    network = _generate()
+    network = _generate(shape)
     first_s = time.perf_counter() - start
     gc.collect()
     grown = resident_bytes() - before
@@ -126,16 +140,16 @@ def generate() -> dict[str, float]:
     return {
         "first_s": first_s,
         "resident_bytes": grown,
-        "again_s": median_seconds(_generate, repeats=5, warm_up=0),
+        "again_s": median_seconds(lambda: _generate(shape), repeats=5, warm_up=0),
     }
 
 
-def hold() -> dict[str, float]:
+def hold(shape: Sequence[int]) -> dict[str, float]:
     """What the network takes; tracing slows everything down, so nothing is timed here."""
     tracemalloc.start()
     gc.collect()
     before, _ = tracemalloc.get_traced_memory()
-    network = _generate()
+    network = _generate(shape)
     gc.collect()
     after, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -166,8 +180,8 @@ def load(folder: str) -> dict[str, float]:
     }
 
 
-def _generate() -> tw.Network:
-    return tw.scenarios.cloud_edge(CLOUDS, SITES, DEVICES_PER_SITE, seed=0)
+def _generate(shape: Sequence[int]) -> tw.Network:
+    return tw.scenarios.cloud_edge(*shape, seed=0)
 
 
 def _require_same(saved: tw.Network, loaded: tw.Network) -> None:

@@ -21,7 +21,7 @@ from thalweg.model.deployment import Deployment, deploy_indices
 SHAPES = ((2, 25), (5, 10), (10, 5), (25, 2))
 HEADLINE = (10, 5)
 TARGET_S = 1e-3
-MOST_WALKED_WHEN_QUICK = 100_000
+MOST_WALKED_WHEN_QUICK, MOST_WALKED_IN_SMOKE = 100_000, 1_000
 
 COUNTED = "aggregate latency of a deployment"
 WALKED = "the same by walking every path"
@@ -29,8 +29,12 @@ WALKED = "the same by walking every path"
 
 def measure_paths(settings: Settings) -> list[Row]:
     """The sweep over the number of paths, with the pieces at the shape that has a target."""
-    turns = 50 if settings.quick else 500
-    network = tw.scenarios.cloud_edge(500, 500, 500, seed=0)
+    turns = settings.pick(full=500, quick=50, smoke=2)
+    most_walked = settings.pick(
+        full=math.inf, quick=MOST_WALKED_WHEN_QUICK, smoke=MOST_WALKED_IN_SMOKE
+    )
+    side = 5 if settings.smoke else 500
+    network = tw.scenarios.cloud_edge(side, side, side, seed=0)
     rng = np.random.default_rng(0)
     rows: list[Row] = []
     for shape in SHAPES:
@@ -52,7 +56,7 @@ def measure_paths(settings: Settings) -> list[Row]:
         )
         if shape == HEADLINE:
             rows += _measure_pieces(network, problem, rng, turns)
-        if paths <= MOST_WALKED_WHEN_QUICK or not settings.quick:
+        if paths <= most_walked:
             walked_s = _time_walking(deployments[0])
             times = walked_s / counted_s
             rows.append(Row(measure=WALKED, value=walked_s, unit="s", at=at))

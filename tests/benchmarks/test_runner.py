@@ -17,7 +17,9 @@ from benchmarks.__main__ import main
 from benchmarks.machine import describe_machine, find_commit, find_cpu_model, find_versions
 from benchmarks.runner import (
     ROOT,
+    SMOKE_NOTE,
     Benchmark,
+    Count,
     Register,
     Result,
     Row,
@@ -192,6 +194,56 @@ def test_a_benchmark_that_fails_leaves_the_last_answer_alone(tmp_path: Path) -> 
     with pytest.raises(RuntimeError, match="differs"):
         main(["fake"], register=fake(run=fail), results=tmp_path)
     assert (tmp_path / "fake.json").read_text() == "the last answer"
+
+
+COUNTS = (Count(name="rides", expected=9, counted=9), Count(name="rows", expected=5, counted=5))
+
+
+def test_a_smoke_run_says_what_it_is_and_leaves_the_last_answer_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "fake.json").write_text("the last answer")
+    assert main(["fake", "--smoke", "--format", "json"], register=fake(), results=tmp_path) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (tmp_path / "fake.json").read_text() == "the last answer"
+    assert json.loads((tmp_path / "smoke" / "fake.json").read_text()) == printed
+    assert (printed["smoke"], printed["quick"]) == (True, False)
+    assert printed["notes"] == [SMOKE_NOTE, "a note"]
+    assert [row["met"] for row in printed["rows"]] == [None, None]
+    assert "NO" not in to_table(printed)
+    assert "(smoke)" in to_table(printed)
+
+
+def test_a_run_is_quick_or_smoke_or_neither(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["fake", "--quick", "--smoke"], register=fake(), results=tmp_path)
+    assert ended.value.code == 2
+    with pytest.raises(ValueError, match="not both"):
+        Settings(quick=True, smoke=True, data=tmp_path)
+    forms = [(False, False), (True, False), (False, True)]
+    settings = [Settings(quick=quick, smoke=smoke, data=tmp_path) for quick, smoke in forms]
+    assert [one.pick(full=3, quick=2, smoke=1) for one in settings] == [3, 2, 1]
+
+
+def test_counts_that_hold_are_saved(tmp_path: Path) -> None:
+    register = fake(run=lambda settings: Result(rows=ROWS, counts=COUNTS))
+    assert main(["fake"], register=register, results=tmp_path) == 0
+    assert json.loads((tmp_path / "fake.json").read_text())["counts"] == [
+        {"name": "rides", "expected": 9, "counted": 9},
+        {"name": "rows", "expected": 5, "counted": 5},
+    ]
+
+
+def test_there_is_no_answer_where_a_count_does_not_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = Count(name="rides counted", expected=9_000, counted=0)
+    register = fake(run=lambda settings: Result(rows=ROWS, counts=[*COUNTS, lost]))
+    assert main(["fake"], register=register, results=tmp_path) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == "benchmarks: fake gives no answer: rides counted: counted 0, need 9,000\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_figure_that_is_no_number_is_not_saved(tmp_path: Path) -> None:
