@@ -39,6 +39,8 @@ ONE_WINDOW = (*ROW_WISE, "speed-by-zone", "congestion")
 ALL_WINDOWS = (*ONE_WINDOW, "fares-by-zone", "tip-ratio")
 ROUND = (ROW_WISE, ONE_WINDOW, ALL_WINDOWS, RAW, ALL_WINDOWS, ONE_WINDOW, ROW_WISE, RAW)
 """Cuts, one after the other: windows come, stay and leave, and in some moves there are none."""
+SHORT_ROUND = (ONE_WINDOW, ALL_WINDOWS, ROW_WISE, RAW)
+"""The fewest moves that have every kind and every step."""
 WINDOWS = frozenset({"speed-by-zone", "fares-by-zone"})
 STEPS = {
     Prepare: "prepare the next epoch, while the old one runs",
@@ -94,8 +96,10 @@ class Steps:
             yield type(step), min(after, *(end for end in ends if end >= begin)) - begin
 
 
-def measure_moves(sites: Sites, folder: Path, rounds: int, rest_s: float) -> list[Row]:
-    """Move the cut of one fog at a steady load, with a rest before each move."""
+def measure_moves(
+    sites: Sites, folder: Path, route: Sequence[tuple[str, ...]], rest_s: float
+) -> list[Row]:
+    """Move the cut of one fog along a route at a steady load, with a rest before each move."""
     spec = describe_deployment(folder, fogs=(FOG,))
     gateway = Gateway(spec.log, SOURCE, FOG, time=TIME, durable=False, founds=True)
     steps, ends = Steps(), list[float]()
@@ -106,7 +110,7 @@ def measure_moves(sites: Sites, folder: Path, rounds: int, rest_s: float) -> lis
             # As in every run, once rows come.
             rehearsal = spec.rehearsal(FOG, largest_cut(PIPELINE))
             sites[FOG].rehearse(rehearsal, spec.log_of(FOG), PATIENCE_S)
-            for cut in ROUND * rounds:
+            for cut in route:
                 _rest(sites, Log(spec.log), coordinator.state.sites[FOG].epoch, rest_s)
                 coordinator.go_to({FOG: cut})
                 ends.append(time.time())
@@ -117,7 +121,7 @@ def measure_moves(sites: Sites, folder: Path, rounds: int, rest_s: float) -> lis
         raise feed.error
     exported = {(s.epoch, s.batch) for _, s in steps.taken if isinstance(s, ExportState)}
     outputs = [o for o in find_outputs(Log(spec.log), FOG) if (o.epoch, o.batch) not in exported]
-    cuts = [RAW, *ROUND * rounds]
+    cuts = [RAW, *route]
     pauses = find_pauses(outputs, [kind_of(*move) for move in pairwise(cuts)])
     return [*_tell_pauses(pauses), *_tell_steps(steps, ends)]
 

@@ -17,6 +17,7 @@ from thalweg.model import Plan
 from thalweg.scenarios import fog_cloud
 from thalweg.spark.deployment.coordinator import Coordinator
 from thalweg.spark.deployment.hand_over import Step
+from thalweg.spark.deployment.logs import open_logs
 from thalweg.spark.deployment.plan import cuts_of, find_sites
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
@@ -87,6 +88,7 @@ def deployed(
     on_step: Callable[[Step], None] | None = None,
 ) -> Iterator[Coordinator]:
     """The deployment at these cuts, warm; it is stopped at the end of the block."""
+    open_logs(spec)
     with Coordinator(spec, sites, Log(spec.log), on_step=on_step) as coordinator:
         coordinator.go_to(cuts)
         try:

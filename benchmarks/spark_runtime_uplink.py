@@ -37,20 +37,17 @@ TARGET = 0.1
 RIDES_PER_S = 3_000
 LOOK_EVERY_S = 1.0
 SINK = "sinks/fare-board"
-SAMPLE_S = 60.0
-# The first results come from queries that are not warm yet, and are behind.
-SETTLE_S = 10.0
 LEAST_ROWS_PER_S = 1.0
 
 
-def profile_application(folder: Path) -> tw.Application:
+def profile_application(folder: Path, sample_s: float) -> tw.Application:
     """The application with figures measured on rides as one fog gets them.
 
     How many rows leave a window depends on how many come in, so what is declared for the rides of
     all fogs together is not true of one of them.
     """
     rides = generate_rides(
-        round(SAMPLE_S * RIDES_PER_S), seed=7, start=datetime.now(UTC), seconds=SAMPLE_S
+        round(sample_s * RIDES_PER_S), seed=7, start=datetime.now(UTC), seconds=sample_s
     )
     folder.mkdir(parents=True)
     sample = folder / "rides.parquet"
@@ -59,7 +56,13 @@ def profile_application(folder: Path) -> tw.Application:
 
 
 def measure_uplink(
-    sites: Sites, folder: Path, app: tw.Application, cut: Sequence[str], span_s: float
+    sites: Sites,
+    folder: Path,
+    app: tw.Application,
+    cut: Sequence[str],
+    *,
+    settle_s: float,
+    span_s: float,
 ) -> tuple[list[Row], list[dict[str, object]]]:
     """Run for so long once results come: one fog sends all rows, the other its results."""
     cuts: Cuts = {FOGS[0]: (), FOGS[1]: tuple(cut)}
@@ -74,7 +77,7 @@ def measure_uplink(
         try:
             log = Log(spec.log)
             wait_for(sites, lambda: any(log.segments(SINK)), "no results come")
-            end = time.monotonic() + SETTLE_S + span_s
+            end = time.monotonic() + settle_s + span_s
             while time.monotonic() < end:
                 time.sleep(LOOK_EVERY_S)
                 for name in (*FOGS, CLOUD):

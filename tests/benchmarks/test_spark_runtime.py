@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,15 +13,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import spark_runtime
-from benchmarks.runner import Settings
-from benchmarks.spark_runtime_backlog import Backlog
+from benchmarks.spark_runtime_backlog import FIRST_OPERATOR, Backlog
 from benchmarks.spark_runtime_moves import (
     ALL_WINDOWS,
     ONE_WINDOW,
     RAW,
     ROUND,
     ROW_WISE,
+    SHORT_ROUND,
     Output,
     Steps,
     find_outputs,
@@ -39,7 +41,7 @@ from benchmarks.spark_runtime_throughput import (
     RAW as ALL_IN_CLOUD,
 )
 from benchmarks.spark_runtime_uplink import tell_differences
-from benchmarks.spark_runtime_watching import Pair, tell_watching
+from benchmarks.spark_runtime_watching import Pair, Watcher, tell_watching
 from thalweg.spark.deployment.hand_over import Drain, Fence, StartEpoch
 from thalweg.spark.feed.gateway import END_OF_TIME
 from thalweg.spark.log import Log
@@ -138,10 +140,12 @@ def test_an_output_is_there_when_the_last_of_its_streams_is(tmp_path: Path) -> N
     assert found[0].at_s == max(s.folder.stat().st_ctime for s in (first, then))
 
 
-def test_a_round_of_moves_has_every_kind_and_ends_where_it_began() -> None:
-    moves = list(zip((ROUND[-1], *ROUND), ROUND, strict=False))
-    assert ROUND[-1] == RAW
-    assert len(moves) >= 8
+@pytest.mark.parametrize("route", [ROUND, SHORT_ROUND])
+def test_a_round_of_moves_has_every_kind_and_ends_where_it_began(
+    route: tuple[tuple[str, ...], ...],
+) -> None:
+    moves = list(pairwise((RAW, *route)))
+    assert route[-1] == RAW
     assert all(set(old) != set(new) for old, new in moves)
     kinds = {kind_of(*move) for move in moves}
     assert kinds == {"no windows", "windows come", "windows leave"}
@@ -228,13 +232,54 @@ def test_the_cores_are_given_back() -> None:
     assert os.sched_getaffinity(0) == before
 
 
-@pytest.mark.slow
-@pytest.mark.jvm
-def test_every_target_gets_a_figure(tmp_path: Path) -> None:
+class EndedAndRunning:
+    """A site where a query has ended whose records nobody asked for, and another one runs."""
+
+    def __init__(self, rides: Sequence[int]) -> None:
+        self.batch, self.rides = 0, list(rides)
+        # The ended query had more batches, in the same epoch and role.
+        self.waiting = [record_of_rides(batch, 0) for batch in range(20)]
+
+    def read_more(self) -> None:
+        """Finish a batch of the running query."""
+        self.waiting.append(record_of_rides(self.batch, self.rides[self.batch]))
+        self.batch += 1
+
+    def records(self) -> list[dict[str, object]]:
+        """What nobody has asked for yet."""
+        told, self.waiting = self.waiting, []
+        return told
+
+
+def record_of_rides(batch: int, rides: int) -> dict[str, object]:
+    return {
+        "site": FOGS[0],
+        "epoch": 0,
+        "role": "cloud",
+        "batch": batch,
+        "at_s": float(batch),
+        "rows_in": {FIRST_OPERATOR: rides},
+    }
+
+
+def test_records_of_an_ended_query_do_not_hide_those_of_the_next() -> None:
     pytest.importorskip("pyspark")
-    result = spark_runtime.run(Settings(quick=True, data=tmp_path))
-    judged = [row for row in result.rows if row.target is not None]
-    assert all(isinstance(row.value, (int, float)) for row in judged)
-    measures = " ".join(row.measure for row in judged)
-    for word in ("throughput", "monitoring", "cut move", "uplink", "state", "log"):
-        assert word in measures
+    site = EndedAndRunning([3_000, 3_000, 3_000])
+    watcher = Watcher({FOGS[0]: site}, (FOGS[0],))  # type: ignore[arg-type]
+    with watcher.running():
+        for _ in site.rides:
+            site.read_more()
+    assert watcher.count("rides", 9_000).holds
+    assert not watcher.count("rides", 9_001).holds
+
+
+def test_a_way_with_other_results_does_not_count_as_right() -> None:
+    race = race_of(whole=(1.0, 1.0, 1.0))
+    assert all(count.holds for count in race.count_results())
+    race.passes[PLANNED][1] = replace(race.passes[PLANNED][1], fingerprint=2)
+    assert [count.name for count in race.count_results() if not count.holds] == [
+        f"rows of the result, {PLANNED}, turn 2"
+    ]
+    for way in WAYS:
+        race.passes[way] = [replace(each, rows=0, fingerprint=0) for each in race.passes[way]]
+    assert not any(count.holds for count in race.count_results()), "no result is no agreement"
