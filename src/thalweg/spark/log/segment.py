@@ -1,7 +1,7 @@
 """A segment of the log: the rows that one batch put into one stream, and what is known of them.
 
-Rows are Arrow IPC files. Measured against Parquet by `python -m benchmarks spark_link`: as quick to
-read and quicker to write, and of what is small and read once, the smaller file is worth less.
+Rows are Arrow IPC files, not Parquet: what is small and read once needs to be written fast more
+than it needs to be small on the disk.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Publishes batches of streaming queries in the log.
 
 Each task hands its rows as Arrow batches to a Python process beside it, which writes one file;
-then the driver publishes all of them in one step. Measured against the alternatives by `python -m
-benchmarks spark_link`: Spark's Parquet writer, which is what its file sink uses, is slower, and
-that sink knows neither epochs nor fences. To collect the rows in the driver and publish them from
-there with `LogWriter.publish` takes the driver's memory as well; of a few rows it is as quick.
+then the driver publishes all of them in one step. Spark's own file sink knows neither epochs nor
+fences. To collect the rows in the driver and publish them from there with `LogWriter.publish`
+takes the driver's memory as well.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The log as a data source of Spark, `thalweg-log`: as a stream or as a table.
 
-Spark's own file source over Parquet is what it was measured against (`python -m benchmarks
-spark_link`). That reads in the JVM, without a Python process between the file and the rows. It is
-not used here, however much quicker it may be: it knows files, not sites, epochs and batches, so
-that it can neither begin at a given batch nor leave out what was published after a fence, and
-reads what was fenced. Rows would be lost or count twice.
+Spark's own file source over Parquet reads in the JVM, without a Python process between the file
+and the rows. It is not used here, however much quicker it may be: it knows files, not sites, epochs
+and batches, so that it can neither begin at a given batch nor leave out what was published after a
+fence, and reads what was fenced. Rows would be lost or count twice.
 
 Importing this module imports pyspark.
 """
