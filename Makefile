@@ -36,10 +36,11 @@ test-all: checked ## lint, then every test
 checked: $(STAMP)
 	@$(BIN)/python tools/compile_kernels.py & $(MAKE) --no-print-directory lint && wait
 
+# FORM is empty, --quick or --smoke. One that fails must not keep the others from running.
 bench: $(STAMP) ## answer every benchmark's question; results also go to results/benchmarks
-	@set -e; names=$$($(BIN)/python -m benchmarks --list); for name in $$names; do \
-	  $(BIN)/python -m benchmarks $$name --format table; \
-	done
+	@names=$$($(BIN)/python -m benchmarks --list) || exit; failed=; for name in $$names; do \
+	  $(BIN)/python -m benchmarks $$name $(FORM) || failed="$$failed $$name"; \
+	done; test -z "$$failed" || { echo "without an answer:$$failed" >&2; exit 1; }
 
 campaign: $(STAMP) ## every fault on Spark sites that run, then the control plane under 2,000 seeds
 	@$(BIN)/python -m campaign; faults=$$?; \
