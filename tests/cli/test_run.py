@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -178,6 +179,92 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(thalweg: Any, city:
         assert "a port that is free" in shown.err
         assert not (city / "run").exists()
         assert thalweg(*RUN, "--port", port, "--no-page", "--for", "100 ms").code == 0
+
+
+def scrape(place: str, token: str) -> str:
+    """What Prometheus reads at a place, with the token."""
+    asked = Request(f"{place}/metrics", headers={"Authorization": f"Bearer {token}"})  # noqa: S310
+    with urlopen(asked, timeout=30) as answer:  # noqa: S310
+        return str(answer.read().decode())
+
+
+@pytest.mark.parametrize("own_token", [None, "a-token-of-the-tests-0123456789"])
+def test_metrics_are_served_without_a_page_to_whoever_reads_the_token_file(
+    thalweg: Any, city: Path, own_token: str | None
+) -> None:
+    from thalweg.cli.stop import stop
+
+    file = city / "run" / "control" / "metrics-token"
+
+    def read_and_stop() -> tuple[str, str, int]:
+        deadline = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        token, mode = file.read_text(), stat.S_IMODE(file.stat().st_mode)
+        text = scrape(f"http://127.0.0.1:{port}", token)
+        stop(Path("run"), "1 min")
+        return token, text, mode
+
+    (city / "token").write_text(f"{own_token}\n")
+    words = [] if own_token is None else ["--token-file", "token"]
+    port = free_port()
+    with meanwhile(read_and_stop) as results:
+        shown = thalweg(*RUN, "--no-page", "--metrics", str(port), *words)
+    assert shown.code == 0, shown.err
+    ((token, text, mode),) = results
+    assert token == own_token or own_token is None
+    assert mode == 0o600
+    assert 'thalweg_run_up{run="run"} 1.0' in text
+    assert f"metrics: http://127.0.0.1:{port}/metrics, token in {file}" in shown.err
+    assert token not in shown.err
+    assert "page:" not in shown.err
+    assert not file.exists()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def test_the_page_has_the_port_of_the_metrics(thalweg: Any, city: Path) -> None:
+    port = str(free_port())
+    shown = thalweg(*RUN, "--metrics", port, "--port", port, "--for", "1 s")
+    assert shown.code == 0, shown.err
+    assert f"page: http://127.0.0.1:{port}/#token=" in shown.err
+    assert f"metrics: http://127.0.0.1:{port}/metrics" in shown.err
+
+
+def test_metrics_that_cannot_be_served_are_refused_before_anything_starts(
+    thalweg: Any, city: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        shown = thalweg(*RUN, "--no-page", "--metrics", str(taken.getsockname()[1]))
+    assert shown.code == 2
+    assert "--metrics: got" in shown.err
+    shown = thalweg(*RUN, "--metrics", "9464", "--port", "9465")
+    assert shown.code == 2
+    assert "the page and the metrics have one" in shown.err
+    (city / "token").write_text("short")
+    shown = thalweg(*RUN, "--metrics", "0", "--token-file", "token")
+    assert shown.code == 2
+    assert "at least 16 printable ASCII characters" in shown.err
+    assert "short" not in shown.err
+    monkeypatch.setattr("thalweg.web.server.find_spec", lambda _name: None)
+    shown = thalweg(*RUN, "--metrics", "0")
+    assert shown.code == 2
+    assert "pip install 'thalweg[web]'" in shown.err
+    assert not (city / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["rules", "dashboard", "prometheus"])
+def test_what_prometheus_and_grafana_need_is_printed(thalweg: Any, name: str) -> None:
+    from thalweg.web.monitoring import read_shipped
+
+    shown = thalweg("metrics", name)
+    assert (shown.code, shown.out, shown.err) == (0, read_shipped(name), "")
 
 
 def test_stop_and_status_of_a_live_run(thalweg: Any, city: Path) -> None:

@@ -85,25 +85,22 @@ def test_approach_names_every_figure_of_execution_and_effort() -> None:
     assert "`mean_bdp_bytes`" in SECTIONS["An approach, executed"]
 
 
-def test_prometheus_names_are_those_that_are_rendered(tmp_path: Path) -> None:
-    from thalweg.model import Application, Operator, Pin, Stream
-    from thalweg.spark.monitor import Monitor, export
+def test_prometheus_names_are_those_that_are_scraped_in_their_order() -> None:
+    from thalweg.web.monitoring.families import FAMILIES
+
+    assert names_in("Prometheus") == [family.name for family in FAMILIES]
+    rows = [line for line in SECTIONS["Prometheus"].splitlines() if line.startswith("| `")]
+    for row, family in zip(rows, FAMILIES, strict=True):
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert cells[2] == ", ".join(family.labels), family.name
+        meaning = family.meaning.rstrip(".").removesuffix(", Unix time")
+        assert cells[3] == meaning[0].lower() + meaning[1:], family.name
+
+
+def test_stored_records_of_a_monitor_have_every_column() -> None:
     from thalweg.spark.monitor.store import SCHEMA
 
-    app = Application(
-        name="fares",
-        operators=[
-            Operator(name="rides", kind="source", rate=1.0, event_size=1.0, pin=Pin(tier="fog")),
-            Operator(name="board", kind="sink", pin=Pin(tier="cloud")),
-        ],
-        streams=[Stream(source="rides", target="board")],
-    )
-    monitor = Monitor(app, tmp_path)
-    families = [*export._counters(monitor.totals), *export._gauges(monitor.figures())]
-    rendered = [family.name for family in families]
-    named = names_in("The monitor")
-    assert [name for name in named if name.startswith("thalweg_")] == rendered
-    assert sorted(set(named) - set(rendered)) == sorted(SCHEMA.names)
+    assert sorted(names_in("The monitor")) == sorted(SCHEMA.names)
 
 
 def test_hand_over_names_every_field() -> None:
@@ -143,10 +140,11 @@ def test_files_of_a_run_name_every_field(tmp_path: Path) -> None:
 
 
 def test_every_prometheus_name_on_any_page_is_known() -> None:
-    known = {name for name in names_in("The monitor") if name.startswith("thalweg_")}
-    text = (PAGE.parents[1] / "guides" / "monitoring.md").read_text(encoding="utf-8")
-    told = set(re.findall(r"`(thalweg_[a-z_]+)`", text))
-    assert told == known
+    known = set(names_in("Prometheus"))
+    for page in (PAGE.parents[2] / "README.md", *PAGE.parents[1].rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        told = set(re.findall(r"\bthalweg_\w+(?:_seconds|_total|_ratio|_bytes)\b", text))
+        assert told <= known, page
 
 
 def test_the_timeline_section_names_every_field_of_a_frame(tmp_path: Path) -> None:

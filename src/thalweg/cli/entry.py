@@ -22,6 +22,7 @@ from thalweg.cli.diff import diff
 from thalweg.cli.doctor import doctor
 from thalweg.cli.explain import explain
 from thalweg.cli.init import init
+from thalweg.cli.metrics import metrics
 from thalweg.cli.mobility import mobility
 from thalweg.cli.output import report_problems, say
 from thalweg.cli.plan import plan
@@ -61,6 +62,7 @@ app.command()(verify)
 app.command()(stop)
 app.command()(rollback)
 app.command()(serve)
+app.command()(metrics)
 app.add_typer(reproduce, name="reproduce")
 app.add_typer(mobility, name="mobility")
 

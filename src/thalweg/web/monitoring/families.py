@@ -60,7 +60,11 @@ FAMILIES = (
     Family(
         "thalweg_site_state", "1 for the state that a site is in, 0 for others.", ("site", "state")
     ),
-    Family("thalweg_site_state_since_timestamp_seconds", "When that state began.", ("site",)),
+    Family(
+        "thalweg_site_state_since_timestamp_seconds",
+        "When the state of a site began, Unix time.",
+        ("site",),
+    ),
     Family("thalweg_site_restarts_total", "Times that a site was started again.", ("site",)),
     Family("thalweg_site_cpu_ratio", "Share of the site's cores that is used.", ("site",)),
     Family("thalweg_site_memory_bytes", "Resident memory of the site's processes.", ("site",)),
@@ -91,17 +95,43 @@ FAMILIES = (
         "When a link was last measured, Unix time.",
         ("site",),
     ),
-    Family("thalweg_uplink_bytes_per_second", "B, on which decisions rest."),
-    Family("thalweg_uplink_estimated_bytes_per_second", "B by the model alone."),
-    Family("thalweg_uplink_measured_bytes_per_second", "B by the links alone."),
-    Family("thalweg_uplink_measured_timestamp_seconds", "When B was last measured, Unix time."),
-    Family("thalweg_uplink_limit_bytes_per_second", "The largest B that is allowed."),
-    Family("thalweg_response_time_seconds", "T, on which decisions rest."),
-    Family("thalweg_response_time_estimated_seconds", "T by the model alone."),
-    Family("thalweg_response_time_limit_seconds", "The largest T that is allowed."),
-    Family("thalweg_usage_ratio", "RU, on which decisions rest."),
-    Family("thalweg_usage_estimated_ratio", "RU by the model alone."),
-    Family("thalweg_usage_limit_ratio", "The RU above which a run is adapted."),
+    Family(
+        "thalweg_uplink_bytes_per_second",
+        "What all sites send to the cloud (B), on which decisions rest.",
+    ),
+    Family(
+        "thalweg_uplink_estimated_bytes_per_second",
+        "What all sites send to the cloud, by the model alone.",
+    ),
+    Family(
+        "thalweg_uplink_measured_bytes_per_second",
+        "What all sites send to the cloud, as measured on the links.",
+    ),
+    Family(
+        "thalweg_uplink_measured_timestamp_seconds",
+        "When the links to the cloud were last measured, Unix time.",
+    ),
+    Family(
+        "thalweg_uplink_limit_bytes_per_second", "The most that all sites may send to the cloud."
+    ),
+    Family(
+        "thalweg_response_time_seconds",
+        "The slowest way from a device to a sink (T), on which decisions rest.",
+    ),
+    Family(
+        "thalweg_response_time_estimated_seconds",
+        "The slowest way from a device to a sink, by the model alone.",
+    ),
+    Family("thalweg_response_time_limit_seconds", "The largest response time that is allowed."),
+    Family(
+        "thalweg_usage_ratio",
+        "Share of fog memory and uplinks that is taken (RU), on which decisions rest.",
+    ),
+    Family(
+        "thalweg_usage_estimated_ratio",
+        "Share of fog memory and uplinks that is taken, by the model alone.",
+    ),
+    Family("thalweg_usage_limit_ratio", "The usage above which a run is adapted."),
     Family("thalweg_broken_constraints", "How many constraints are broken now."),
     Family(
         "thalweg_deviation_ratio",
