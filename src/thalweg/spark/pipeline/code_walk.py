@@ -1,0 +1,343 @@
+"""Follows the functions of a pipeline to all code of the user's that they reach.
+
+What is reached has a name, `module.function`, and a digest of its own, which leaves out what it
+reaches in turn: so a change is found where it was made. Functions without a name of their own
+(lambdas, functions inside functions) are part of what holds them.
+
+Not seen: names put together at run time (`getattr(module, name)`), and the contents of files.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import importlib.util
+import sys
+import sysconfig
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cached_property, partial
+from hashlib import sha256
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from thalweg.spark.pipeline.kinds import Step
+from thalweg.spark.pipeline.source_code import (
+    describe_function,
+    list_imports,
+    list_reads,
+    source_of,
+)
+from thalweg.spark.pipeline.values_text import describe_plain, describe_type
+
+_EXAMPLES = "thalweg.spark.examples"
+_NEVER_FOLLOWED = frozenset({"thalweg", "pyspark", "py4j", *sys.stdlib_module_names} - {"__main__"})
+_INSTALLED = ("site-packages", "dist-packages")
+# Of a class: what Python writes down by itself, and what says nothing of what it does.
+_UNTOLD_MEMBERS = frozenset(
+    [
+        "__module__",
+        "__dict__",
+        "__weakref__",
+        "__doc__",
+        "__qualname__",
+        "__firstlineno__",
+        "__static_attributes__",
+        "__annotations_cache__",
+        "__annotate__",
+        "__annotate_func__",
+        "_abc_impl",
+    ]
+)
+_DIGEST_LENGTH = 16
+
+
+def digest_of(text: str) -> str:
+    """A short digest of a text."""
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+
+
+class CodeWalk:
+    """What the functions of a pipeline reach, collected as they are followed."""
+
+    def __init__(self, functions: Iterable[object]) -> None:
+        self._packages = {top for f in functions if (top := _package_of(_home_of(f)))}
+        self._roots = tuple(_find_roots(self._packages))
+        self._objects: dict[str, object] = {}
+        self._waiting: list[tuple[str, object, Callable[[Any], str] | None]] = []
+        self._named: set[str] = set()
+        self._at_name = ""
+        self._open: list[int] = []
+        self._names_of: dict[str, frozenset[str]] = {}
+        self.definitions: dict[str, str] = {}
+        """The digest of everything that was reached, by its name."""
+
+    def follow(self, function: object) -> tuple[str, frozenset[str]]:
+        """The digest of a function itself, and the names of all that it reaches."""
+        with self._collect() as named:
+            is_plain = isinstance(function, FunctionType)
+            text = self._describe(function, self._describe_code if is_plain else None)
+        self._work_off()
+        reached, left = set[str](), set(named)
+        while left:
+            name = left.pop()
+            reached.add(name)
+            left |= self._names_of[name] - reached
+        own = {n for n in reached if self._objects[n] is _plain_function(function)}
+        return digest_of(text), frozenset(reached - own)
+
+    # Names
+
+    @contextmanager
+    def _collect(self) -> Iterator[set[str]]:
+        """Collect the names that are reached within the block."""
+        before, self._named = self._named, set()
+        try:
+            yield self._named
+        finally:
+            self._named = before
+
+    def _reach(self, name: str, target: Any, describe: Callable[[Any], str] | None = None) -> str:
+        """Give the name under which something is reached; what it is follows later."""
+        unique, number = name, 2
+        while unique in self._objects and self._objects[unique] is not target:
+            unique, number = f"{name}#{number}", number + 1
+        if unique not in self._objects:
+            self._objects[unique] = target
+            self._waiting.append((unique, target, describe))
+        self._named.add(unique)
+        return f"<{unique}>"
+
+    def _work_off(self) -> None:
+        while self._waiting:
+            name, target, describe = self._waiting.pop(0)
+            self._at_name = name
+            with self._collect() as named:
+                self.definitions[name] = digest_of(self._describe(target, describe))
+            self._names_of[name] = frozenset(named)
+
+    # Values
+
+    def _describe(self, value: Any, describe: Callable[[Any], str] | None = None) -> str:
+        """A value as text; what has a name of its own is named, and followed later."""
+        if id(value) in self._open:
+            return f"<again {len(self._open) - self._open.index(id(value))}>"
+        self._open.append(id(value))
+        try:
+            return (describe or self._describe_once)(value)
+        except Exception:
+            # A stranger among objects may raise whatever it likes when it is looked at.
+            return describe_type(type(value))
+        finally:
+            self._open.pop()
+
+    def _describe_once(self, value: Any) -> str:
+        if isinstance(value, Step):
+            return f"step {self._describe(value.function)}"
+        if isinstance(value, FunctionType):
+            name = f"{_home_of(value)}.{value.__code__.co_qualname}"
+            # What a decorator has put around a function has its name, and is described with it.
+            is_wrapped = self._at_name == name and self._objects.get(name) is not value
+            if self._is_own(_home_of(value)) and _has_name(value) and not is_wrapped:
+                return self._reach(name, value, self._describe_code)
+            return self._describe_code(value)
+        if isinstance(value, type):
+            return self._describe_class(value)
+        if isinstance(value, ModuleType):
+            return f"module {value.__name__}"
+        if isinstance(value, (partial, MethodType, BuiltinFunctionType)):
+            return self._describe_bound(value)
+        if isinstance(value, (staticmethod, classmethod)):
+            return f"{type(value).__name__} {self._describe(value.__func__)}"
+        if isinstance(value, property):
+            return f"property {[self._describe(f) for f in (value.fget, value.fset, value.fdel)]}"
+        if isinstance(value, cached_property):
+            return f"cached_property {self._describe(value.func)}"
+        if "__wrapped__" in getattr(value, "__dict__", {}):
+            return f"{describe_type(type(value))} {self._describe(value.__wrapped__)}"
+        plain = describe_plain(value, self._describe, self._roots)
+        kind = self._describe(type(value)) if self._is_own(type(value).__module__) else ""
+        if plain is None and kind:
+            return f"{kind} {self._describe(_attributes_of(value))}"
+        return f"{kind}{plain or describe_type(type(value))}"
+
+    def _describe_bound(self, value: Any) -> str:
+        if isinstance(value, partial):
+            given = self._describe([list(value.args), value.keywords])
+            return f"partial {self._describe(value.func)} {given}"
+        if isinstance(value, MethodType):
+            return f"method {self._describe(value.__func__)} {self._describe(value.__self__)}"
+        of = value.__self__
+        bound = "" if of is None or isinstance(of, ModuleType) else self._describe(of)
+        return f"{value.__module__}.{value.__qualname__} {bound}"
+
+    def _describe_class(self, kind: type) -> str:
+        name = describe_type(kind)
+        if not self._is_own(kind.__module__):
+            return name
+        if "<" in kind.__qualname__:
+            return self._describe_members(kind)
+        return self._reach(name, kind, self._describe_members)
+
+    def _describe_members(self, kind: type) -> str:
+        shown = [self._describe(base) for base in kind.__bases__]
+        for name, member in sorted(vars(kind).items()):
+            if name not in _UNTOLD_MEMBERS:
+                shown.append(f"{name}: {self._describe(member)}")
+        return f"{describe_type(kind)} {shown}"
+
+    # Functions
+
+    def _describe_code(self, function: FunctionType) -> str:
+        code, scope = function.__code__, function.__globals__
+        home, is_own = _home_of(function), self._is_own(_home_of(function))
+        cells = _cells_of(function)
+        if is_own:
+            shown = [describe_function(code, scope), *self._list_meanings(function, cells)]
+            shown.append(self._describe([function.__defaults__, function.__kwdefaults__]))
+        else:
+            shown = [f"{home}.{code.co_qualname}"]
+        if is_own or not _has_name(function):
+            # A library's function that it has made for the user holds what the user gave it.
+            shown.append(self._describe({**cells, "": dict(vars(function))}))
+        return f"function {shown}"
+
+    def _list_meanings(self, function: FunctionType, cells: Mapping[str, object]) -> list[str]:
+        """What the names mean that a function reads, as text."""
+        code, scope = function.__code__, function.__globals__
+        local: dict[str, object] = dict(cells)
+        shown = []
+        for found in list_imports(code):
+            module = self._import(found.module, found.level, scope)
+            if module is None:
+                continue
+            meant: Any = module
+            if found.attribute is not None:
+                meant = getattr(module, found.attribute, None)
+                meaning = self._name(module.__name__, found.attribute, meant, {})
+                shown.append(f"import {found.name}: {meaning}")
+            local[found.name] = meant
+        for read in list_reads(code):
+            names = scope if read.is_global else local
+            if read.name.startswith("__") or read.name not in names:
+                if read.is_global and not hasattr(builtins, read.name):
+                    shown.append(f"{read.name}: nothing")
+                continue
+            home, name, value = _home_of(function), read.name, names[read.name]
+            for attribute in read.attributes:
+                if not (isinstance(value, ModuleType) and self._is_own(value.__name__)):
+                    break
+                home, name = value.__name__, attribute
+                value = getattr(value, attribute, None)
+            if read.is_global or isinstance(names[read.name], ModuleType):
+                path = ".".join((read.name, *read.attributes))
+                shown.append(f"{path}: {self._name(home, name, value, scope)}")
+        return shown
+
+    def _name(self, home: str, name: str, value: object, scope: Mapping[str, Any]) -> str:
+        """What a name of a module means, as text: a value goes by the name."""
+        is_named = isinstance(value, FunctionType) and _has_name(value)
+        if is_named or isinstance(value, (Step, type, ModuleType)) or not self._is_own(home):
+            return self._describe(value)
+        module = sys.modules.get(home)
+        names = vars(module) if module is not None else scope
+        file = names.get("__file__")
+        state = (source_of(file, names).state if isinstance(file, str) else None) or {}
+        if name in state:
+            # Its value is of this moment; what it begins with is in the source.
+            return self._reach(f"{home}.{name}", value, lambda _: f"state {state[name]}")
+        return self._reach(f"{home}.{name}", value)
+
+    def _import(self, name: str, level: int, scope: Mapping[str, Any]) -> ModuleType | None:
+        """The module that a function imports when it runs, if it is one of the user's."""
+        with suppress(Exception):
+            package = scope.get("__package__") or ""
+            full = importlib.util.resolve_name("." * level + name, package)
+            if self._is_own(full):
+                return importlib.import_module(full)
+        return None
+
+    def _is_own(self, module: str) -> bool:
+        """Whether a module is the user's: of the pipeline's packages, or in no place of tools."""
+        package = _package_of(module)
+        if package in self._packages:
+            return True
+        if not package:
+            return False
+        found = sys.modules.get(package)
+        with suppress(Exception):
+            spec = getattr(found, "__spec__", None) or importlib.util.find_spec(package)
+            places = [*(spec.submodule_search_locations or ()), spec.origin] if spec else []
+            return bool(places) and not any(map(_is_installed, filter(None, places)))
+        return False
+
+
+def _package_of(module: str) -> str:
+    """The package of the user's that a module is in; empty for Thalweg, Spark and Python."""
+    if f"{module}.".startswith(f"{_EXAMPLES}."):
+        return _EXAMPLES
+    top = module.partition(".")[0]
+    return "" if top in _NEVER_FOLLOWED else top
+
+
+def _plain_function(function: object) -> object:
+    return function.function if isinstance(function, Step) else function
+
+
+def _home_of(function: object) -> str:
+    """The module whose names a function reads; decorators set `__module__` to another one."""
+    while isinstance(function, (partial, MethodType, Step)):
+        if isinstance(function, partial):
+            function = function.func
+        else:
+            function = function.__func__ if isinstance(function, MethodType) else function.function
+    if isinstance(function, FunctionType):
+        return str(function.__globals__.get("__name__", ""))
+    return str(getattr(type(function), "__module__", ""))
+
+
+def _has_name(function: FunctionType) -> bool:
+    """Whether it is a function of a module or class, rather than one inside another function."""
+    return "<" not in function.__code__.co_qualname
+
+
+def _cells_of(function: FunctionType) -> dict[str, object]:
+    """The closure of a function; what is not set yet is left out."""
+    cells: dict[str, object] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            cells[name] = cell.cell_contents
+    return cells
+
+
+def _attributes_of(value: object) -> dict[str, object]:
+    """The attributes of an object, also of one with slots."""
+    slots = [slot for kind in type(value).__mro__ for slot in _slots_of(kind)]
+    held = {slot: getattr(value, slot) for slot in slots if hasattr(value, slot)}
+    return {**held, **getattr(value, "__dict__", {})}
+
+
+def _slots_of(kind: type) -> Collection[str]:
+    slots = vars(kind).get("__slots__", ())
+    named = (slots,) if isinstance(slots, str) else tuple(slots)
+    return [slot for slot in named if slot not in ("__dict__", "__weakref__")]
+
+
+def _find_roots(packages: Iterable[str]) -> Iterator[str]:
+    """The folders where packages lie."""
+    for package in packages:
+        module = sys.modules.get(package)
+        for folder in getattr(module, "__path__", ()):
+            yield str(Path(folder).parents[package.count(".")])
+        file = getattr(module, "__file__", None)
+        if file and not hasattr(module, "__path__"):
+            yield str(Path(file).parent)
+
+
+def _is_installed(place: str) -> bool:
+    """Whether a module's place is one where tools are, and no code that its user edits."""
+    path = Path(place)
+    standard = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+    is_standard = any(path.is_relative_to(root) for root in standard if root)
+    return is_standard or any(part in _INSTALLED for part in path.parts)
