@@ -35,7 +35,9 @@ def status(
         print_json({**told, **seen, "worst": None if worst is None else asdict(worst)})
         return
     tell(describe_run(told, silent_s, is_alive=is_alive))
-    _print_sites(told)
+    if is_alive and (under_way := describe_under_way(told, now_s)):
+        tell(under_way)
+    _print_sites(told, now_s, is_alive=is_alive)
     if is_alive and (address := found.read_page()):
         tell(f"page: {address}")
     if told.get("last_decision"):
@@ -79,24 +81,58 @@ def describe_run(told: dict[str, Any], silent_s: float, *, is_alive: bool) -> st
     return f"{what}: not running; it was killed, last heard of {silent_s:.0f} s ago. {again}"
 
 
-def _print_sites(told: dict[str, Any]) -> None:
+def describe_under_way(told: dict[str, Any], now_s: float) -> str:
+    """What is under way in a run, and for how long; nothing where nothing is.
+
+    >>> change = {"kind": "change", "what": "to fog-0: parse", "began_at_s": 100.0}
+    >>> describe_under_way({"under_way": change}, 107.2)
+    'under way for 7 s: change to fog-0: parse'
+    """
+    activity = told.get("under_way")
+    if not activity:
+        return ""
+    passed_s = max(0.0, now_s - activity["began_at_s"])
+    # A restart says what it starts again.
+    kind = "change " if activity["kind"] == "change" else ""
+    return f"under way for {passed_s:.0f} s: {kind}{activity['what']}"
+
+
+def describe_site_state(site: dict[str, Any], now_s: float, *, is_alive: bool) -> str:
+    """The state of a site, and how long it has been in it; sites end with their run.
+
+    >>> describe_site_state({"alive": False, "state": "down", "since_s": 5.0}, 9.0, is_alive=True)
+    'down for 4 s'
+    >>> describe_site_state({"alive": True, "state": "up", "since_s": 5.0}, 9.0, is_alive=False)
+    'ended'
+    """
+    # A run of an older version says only whether it is there.
+    state = str(site.get("state") or ("up" if site["alive"] else "down"))
+    if not is_alive:
+        return "ended"
+    if state in ("up", "ended") or site.get("since_s") is None:
+        return state
+    return f"{state} for {max(0.0, now_s - site['since_s']):.0f} s"
+
+
+def _print_sites(told: dict[str, Any], now_s: float, *, is_alive: bool) -> None:
     rates = told.get("rates") or {}
     rows = []
     for name, site in told.get("sites", {}).items():
         query = (site["queries"] or [{}])[0]
+        works = is_alive and site.get("state", "up") == "up"
         arriving = sum(by_site.get(name, 0.0) for by_site in rates.values())
         cut = told.get("cuts", {}).get(name)
         rows.append(
             [
                 name,
-                "yes" if site["alive"] else "no",
+                describe_site_state(site, now_s, is_alive=is_alive),
                 "everything" if cut is None else ", ".join(cut) or "nothing",
-                f"{arriving:.0f}" if cut is not None else "",
-                f"{query.get('processed_rows_per_s', 0.0):.0f}",
+                f"{arriving:.0f}" if cut is not None and is_alive else "",
+                f"{query.get('processed_rows_per_s', 0.0):.0f}" if works else "",
                 str(query.get("batch", "")),
                 str(query.get("error") or ""),
             ]
         )
     if rows:
-        names = ["site", "alive", "runs", "rows/s in", "rows/s done", "batch", "error"]
+        names = ["site", "state", "runs", "rows/s in", "rows/s done", "batch", "error"]
         print_table(names, rows)

@@ -86,7 +86,7 @@ class DeploymentLoop:
         record.report_repairs(self._parts.mended)
         running = self.cuts
         missing = {fog: cut for fog, cut in cuts.items() if fog not in running}
-        self._is_starting = True
+        self._is_starting, record.state = True, "starting"
         if running and not missing:
             reason = "resumed: what ran before goes on"
             self._write_decision(now_s, "resume", reason, running)
@@ -155,7 +155,7 @@ class DeploymentLoop:
         if self._is_starting:
             # Last: a rollback that was cut off goes on to where the history says.
             self._keep_what_runs()
-            self._is_starting = False
+            self._is_starting, self._record.state = False, "running"
 
     def _attend(self, timeout_s: float = 0.0) -> None:
         """Attend to what sites did unasked, waiting at most this long for something."""
@@ -215,7 +215,8 @@ class DeploymentLoop:
         self._record.seen = {"figures": figures_of(seen)}
 
     def _say_outage(self, note: str, waiting: bool) -> None:
-        self._record.note, self._record.state = note, "waiting" if waiting else "running"
+        otherwise = "starting" if self._is_starting else "running"
+        self._record.note, self._record.state = note, "waiting" if waiting else otherwise
         self._record.write_status()
 
     # Changing cuts
