@@ -228,10 +228,15 @@ class Measured:
         """Events out for each event in."""
         return self.known.selectivity.get(operator.name, Ratio()).estimate(operator.selectivity)
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether anything was measured."""
+        return self.known != Characteristics()
+
     @cached_property
     def application(self) -> Application:
         """What a strategy plans with: measured figures, sizes as they are on links."""
-        if self.known == Characteristics():
+        if not self.is_measured:
             return self.declared
         operators = [self._operator(operator) for operator in self.declared.operators]
         return replace(self.declared, operators=operators)

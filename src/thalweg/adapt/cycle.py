@@ -313,7 +313,7 @@ class _Cycle:
         rest_s = own.trigger.rest_s if own.trigger is not None else 0.0
         adapted_s = state.trigger.adapted_s
         rests = adapted_s is not None and now_s - adapted_s < rest_s
-        if rests and not state.replanned_for_figures:
+        if rests and not (state.replanned_for_figures or self._has_new_figures()):
             return state, (self._keep(decision.reason, situation),)
         state = replace(state, planned=self._figures())
         plan = self._find(self._rates or {})
@@ -347,6 +347,10 @@ class _Cycle:
             seconds=self._seconds,
         )
         return state, (adapt,)
+
+    def _has_new_figures(self) -> bool:
+        """Whether a figure has been measured that nobody knew when the strategy was asked."""
+        return not self._figures().keys() <= self._state.planned.keys()
 
     def _changed_figures(self) -> list[str]:
         """Figures that are surely further than 20 % from what was planned with, in words."""

@@ -35,6 +35,8 @@ class Trigger:
 
     - `usage_most`: RUmax; None takes the application's limit.
     - `patience`: how many observations in a row have to be bad before they are answered.
+    - `slight_margin`, `slight_patience`: a figure that is above its limit by no more than this part
+      has to be so in so many observations in a row: measured figures are not exact.
     - `rest_s`: how long optional adaptations wait after any adaptation.
     - `clear_margin`: how far a figure has to go beyond its limit, or back, to count as new.
     - `change_least`: inputs that differ by at most this part are the same question.
@@ -42,19 +44,23 @@ class Trigger:
 
     usage_most: float | None = None
     patience: int = 1
+    slight_margin: float = 0.0
+    slight_patience: int = 1
     rest_s: float = 600.0
     clear_margin: float = 0.05
     change_least: float = 0.01
 
     def __post_init__(self) -> None:
         defects = Defects()
-        whole = isinstance(self.patience, int) and not isinstance(self.patience, bool)
-        good = whole and self.patience >= 1
-        defects.require(good, "patience", self.patience, "a whole number >= 1")
+        for path in ("patience", "slight_patience"):
+            count = getattr(self, path)
+            whole = isinstance(count, int) and not isinstance(count, bool)
+            defects.require(whole and count >= 1, path, count, "a whole number >= 1")
         for path, most in (
             ("usage_most", math.inf),
             ("rest_s", math.inf),
             ("clear_margin", 1.0),
+            ("slight_margin", 1.0),
             ("change_least", 1.0),
         ):
             value = getattr(self, path)
@@ -63,6 +69,11 @@ class Trigger:
             rule = "a number >= 0" if math.isinf(most) else f"a number from 0 to {most:g}"
             defects.require(good, path, value, rule)
         defects.raise_if_any()
+
+
+LIVE_TRIGGER = Trigger(slight_margin=0.02, slight_patience=3, rest_s=30.0, change_least=0.1)
+"""For runs. Measured figures are never twice the same: what differs by less is the same question,
+and what is above a limit by less may be so by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +201,12 @@ def _hindrance(
     trigger: Trigger, state: TriggerState, case: _Case, question: Question, time_s: float
 ) -> str:
     """Why this case is no reason to adapt; empty where it is one."""
-    if not case.is_ahead and state.bad_count < trigger.patience:
-        return f"{state.bad_count} of {trigger.patience} such observations in a row"
+    patience = trigger.patience
+    slight = 1.0 + trigger.slight_margin
+    if not any(is_above(excess.need, excess.have * slight) for excess in case.excesses):
+        patience = max(patience, trigger.slight_patience)
+    if not case.is_ahead and state.bad_count < patience:
+        return f"{state.bad_count} of {patience} such observations in a row"
     if case.is_optional:
         margin = trigger.clear_margin
         counting = any(

@@ -27,7 +27,7 @@ import numpy as np
 from thalweg.adapt.ratio import Estimate
 from thalweg.model.graph import Floats
 
-COMMON_SPREAD, OWN_SPREAD = math.log(30.0), math.log(3.0)
+COMMON_SPREAD, OWN_SPREAD = math.log(30.0), math.log(2.0)
 """Standard deviations of the common factor and of each operator's own, as logarithms."""
 KEPT_BATCHES = 40
 _STEPS = 40
@@ -117,14 +117,30 @@ class _Fit:
         return residual, slope
 
     def _describe(self, parameters: Floats, covariance: Any) -> dict[str, Estimate]:
+        share = self._expected.sum(axis=0)
+        whole = np.zeros(parameters.size)
+        whole[0] = 1.0
+        whole[1 : 1 + share.size] = share / max(float(share.sum()), 1e-300)
+        low, high = _interval(whole, parameters, covariance)
+        # As long as the work of all together agrees with what was declared, so may each of them.
+        is_agreed = low <= 0.0 <= high
         found = {}
         for place, name in enumerate(self._names):
             pick = np.zeros(parameters.size)
             pick[0] = pick[1 + place] = 1.0
-            middle = float(pick @ parameters)
-            half = _Z_95 * math.sqrt(max(0.0, float(pick @ covariance @ pick)))
-            low, high = math.exp(middle - half), math.exp(min(middle + half, 700.0))
-            # As long as the measurements agree with what was declared, that stands.
-            value = 1.0 if low <= 1.0 <= high else math.exp(middle)
-            found[name] = Estimate(value=value, low=low, high=high, count=self._counts[place])
+            low, high = _interval(pick, parameters, covariance)
+            value = 0.0 if is_agreed and low <= 0.0 <= high else float(pick @ parameters)
+            found[name] = Estimate(
+                value=math.exp(value),
+                low=math.exp(low),
+                high=math.exp(min(high, 700.0)),
+                count=self._counts[place],
+            )
         return found
+
+
+def _interval(pick: Floats, parameters: Floats, covariance: Any) -> tuple[float, float]:
+    """Where a sum of parameters is, with 95 % confidence."""
+    middle = float(pick @ parameters)
+    half = _Z_95 * math.sqrt(max(0.0, float(pick @ covariance @ pick)))
+    return middle - half, middle + half
