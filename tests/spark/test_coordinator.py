@@ -1,5 +1,6 @@
 """The coordinator on sites that are played: killed after any call, followed by another one."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 import thalweg as tw
 from thalweg.spark.deployment.coordinator import Coordinator
 from thalweg.spark.deployment.hand_over import Drain
+from thalweg.spark.deployment.journal import Journal
+from thalweg.spark.deployment.margin import Margin
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.query.checkpoint import Stand
 from thalweg.spark.site.channel import NO_QUERY, SiteError
@@ -100,6 +103,15 @@ class World:
             site.running = None
 
 
+def interleave(sequences, random):
+    """The steps of several sites in any order; whoever dies takes all along."""
+    left = list(sequences)
+    while left:
+        sequence = random.choice(left)
+        if next(sequence, None) is None:
+            left.remove(sequence)
+
+
 @settings(max_examples=150, deadline=None)
 @given(WISHES, st.randoms(use_true_random=False))
 def test_whatever_kills_the_coordinator_rows_arrive_once(tmp_path_factory, wishes, random):
@@ -114,6 +126,7 @@ def test_whatever_kills_the_coordinator_rows_arrive_once(tmp_path_factory, wishe
                     world.sites,
                     world,
                     openings={},
+                    run_all=lambda sequences: interleave(sequences, random),
                     on_step=lambda _: [s.work(random.randrange(3)) for s in world.sites.values()],
                 ) as coordinator:
                     coordinator.go_to(wanted)
@@ -198,3 +211,78 @@ def test_bad_deployments_are_told_all_at_once(tmp_path):
     spec = DeploymentSpec(pipeline="a:b", folder=Path(tmp_path), fogs=FOGS)
     with pytest.raises(tw.InvalidInput, match="a site that was started"):
         Coordinator(spec, {}, World())
+
+
+def both_at_once(monkeypatch, step):
+    """Let no site do this before the other one is at it, too."""
+    meeting = threading.Barrier(len(FOGS))
+    act = getattr(PlayedSite, step)
+
+    def meet(site, *given):
+        meeting.wait(60.0)
+        return act(site, *given)
+
+    monkeypatch.setattr(PlayedSite, step, meet)
+
+
+def test_sites_change_at_the_same_time(tmp_path, monkeypatch):
+    world, lock, told = World(), threading.Lock(), []
+
+    def tell(step):
+        assert lock.acquire(blocking=False), "steps are told one at a time"
+        told.append((type(step).__name__, step.site))
+        lock.release()
+
+    spec = DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=FOGS)
+    with Coordinator(
+        spec, world.sites, world, openings={}, on_step=tell, on_done=tell
+    ) as coordinator:
+        coordinator.go_to(dict.fromkeys(FOGS, ("a",)))
+        both_at_once(monkeypatch, "prepare")
+        both_at_once(monkeypatch, "drain")
+        told.clear()
+        taken = coordinator.go_to(dict.fromkeys(FOGS, ("a", "b")))
+        assert coordinator.state.cuts == dict.fromkeys(FOGS, ("a", "b"))
+    for fog in FOGS:
+        steps = ["Prepare", "Drain", "Fence", "StartEpoch"]
+        assert [type(step).__name__ for step in taken if step.site == fog] == steps
+        # Of each: when it begins, and when it is done.
+        assert [kind for kind, site in told if site == fog] == [s for s in steps for _ in range(2)]
+    with Journal(spec.journal) as journal:
+        assert journal.state(FOGS).cuts == dict.fromkeys(FOGS, ("a", "b"))
+
+
+def test_a_site_that_fails_leaves_the_others_to_their_end(tmp_path, monkeypatch):
+    world = World()
+    spec = DeploymentSpec(pipeline="a:b", folder=tmp_path, fogs=FOGS)
+    with Coordinator(spec, world.sites, world, openings={}) as coordinator:
+        coordinator.go_to(dict.fromkeys(FOGS, ("a",)))
+        drain = PlayedSite.drain
+
+        def fail(site, query):
+            if site.name == "fog-0":
+                raise SiteError(site.name, "drain", "its process has ended")
+            return drain(site, query)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(PlayedSite, "drain", fail)
+            with pytest.raises(SiteError, match="fog-0: drain"):
+                coordinator.go_to(dict.fromkeys(FOGS, ()))
+        assert coordinator.state.cuts == {"fog-0": ("a",), "fog-1": ()}
+        coordinator.go_to(dict.fromkeys(FOGS, ()))
+        assert coordinator.state.cuts == dict.fromkeys(FOGS, ())
+
+
+@given(st.lists(st.integers(0, 20_000), max_size=6), st.floats(0.0, 10.0))
+def test_the_margin_follows_how_far_time_went_on(went_on_ms, most_s):
+    margin, newest_ms = Margin(most_s=most_s), 1_000_000
+    for step_ms in went_on_ms:
+        ahead_ms = margin.begin("fog-0", newest_ms)
+        assert newest_ms <= ahead_ms <= newest_ms + round(most_s * 1000)
+        newest_ms += step_ms
+        margin.end("fog-0", newest_ms)
+        # Were the next one to take as long, its bounds would not be overtaken, if that may be.
+        assert margin.seconds >= min(most_s, step_ms / 1000)
+    assert went_on_ms or margin.seconds == most_s
+    margin.end("fog-1", 5)
+    margin.end("fog-0", None)
