@@ -28,7 +28,8 @@ from thalweg.scenarios.rides import generate_rides
 pytest.importorskip("pyspark")
 
 from thalweg.spark import deployment
-from thalweg.spark.deployment.folder import HistoryEntry, RunFolder, RunManifest
+from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
+from thalweg.spark.deployment.manifest import RunManifest
 from thalweg.spark.log import Log
 
 RUN = ("run", "taxi-fares", "net.yaml")

@@ -17,7 +17,8 @@ from thalweg.cli.entry import run
 from thalweg.files.transitions_table import TransitionTable, save_transitions
 from thalweg.model import Application, Network
 from thalweg.scenarios import fog_cloud, taxi_demand
-from thalweg.spark.deployment.folder import HistoryEntry, RunFolder, RunManifest
+from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
+from thalweg.spark.deployment.manifest import RunManifest
 from thalweg.spark.deployment.timeline import Timeline
 from thalweg.spark.log.founding import found_log
 

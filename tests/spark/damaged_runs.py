@@ -12,9 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from thalweg.spark.deployment.folder import RunFolder, RunManifest
+from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.hand_over import StartEpoch
 from thalweg.spark.deployment.journal import Journal
+from thalweg.spark.deployment.manifest import RunManifest
 from thalweg.spark.log.writer import LogWriter
 
 FOG = "fog-0"

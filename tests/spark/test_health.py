@@ -545,9 +545,9 @@ def test_a_folder_of_another_version_is_not_called_damaged(tmp_path: Path) -> No
     assert "use that one: nothing is damaged" in problem.remedy
     assert "--rebuild" not in problem.remedy
     manifest = folder / "run.json"
-    manifest.write_text(manifest.read_text().replace('"thalweg_run": 1', '"thalweg_run": 2'))
+    manifest.write_text(manifest.read_text().replace('"thalweg_run": 2', '"thalweg_run": 3'))
     (problem,) = problems(folder)
-    assert "thalweg_run: got 2, need 1, the format this Thalweg knows" in problem.what
+    assert "thalweg_run: got 3, need 2, the format this Thalweg knows" in problem.what
     assert problem.remedy == "use the Thalweg that wrote it, or begin in a new folder"
     # Garbage is garbage.
     for spoilt in ("[]", '{"thalweg_run": "new"}', '{"thalweg_run": 1}'):

@@ -17,7 +17,8 @@ from spark.bad_row_pipelines import UNLUCKY
 from spark.site_session import site_session
 from spark.taxi_run import coordinate, wait_for
 from thalweg.spark.deployment.coordinator import Coordinator
-from thalweg.spark.deployment.folder import RunFolder, RunManifest
+from thalweg.spark.deployment.folder import RunFolder
+from thalweg.spark.deployment.manifest import RunManifest
 from thalweg.spark.deployment.one_place import verify
 from thalweg.spark.deployment.plan import fingerprint_graph
 from thalweg.spark.deployment.publications import complete_ms

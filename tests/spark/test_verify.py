@@ -17,7 +17,8 @@ from spark.taxi_run import wait_for
 from thalweg.cli.entry import run as run_command
 from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.history import FAULTS
-from thalweg.spark.deployment.folder import RunFolder, RunManifest
+from thalweg.spark.deployment.folder import RunFolder
+from thalweg.spark.deployment.manifest import RunManifest
 from thalweg.spark.deployment.one_place import (
     Compared,
     _due_column,

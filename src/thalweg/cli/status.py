@@ -37,6 +37,8 @@ def status(
     tell(describe_run(told, silent_s, is_alive=is_alive))
     if is_alive and (under_way := describe_under_way(told, now_s)):
         tell(under_way)
+    if told.get("code"):
+        tell(describe_code(told))
     _print_sites(told, now_s, is_alive=is_alive)
     if is_alive and (address := found.read_page()):
         tell(f"page: {address}")
@@ -63,6 +65,15 @@ def _read_status(folder: RunFolder, now_s: float) -> dict[str, Any]:
             is_same = worst.where == "status.json"
             hint = worst.remedy if is_same else f"{worst.where}: {worst.what}; {hint}"
         raise InvalidInput(replace(defect, hint=hint) for defect in error.defects) from None
+
+
+def describe_code(told: dict[str, Any]) -> str:
+    """The code that a run has, shortened, and since when that is known."""
+    from thalweg.spark.deployment.rows_code import CodeSpan
+
+    since_s = told.get("code_since_s")
+    before = "" if since_s is None else "; that of the rows before is unknown"
+    return f"{CodeSpan(digest=told['code'], since_s=since_s)}{before}"
 
 
 def describe_run(told: dict[str, Any], silent_s: float, *, is_alive: bool) -> str:

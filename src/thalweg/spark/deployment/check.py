@@ -10,15 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from thalweg.adapt.trigger import Trigger
+from thalweg.adapt.forecast import Forecaster
+from thalweg.adapt.trigger import LIVE_TRIGGER, Trigger
 from thalweg.errors import Defect, Defects, InvalidInput, nearest
 from thalweg.files.load import load_network
 from thalweg.model import Network, Plan, Problem
 from thalweg.model.addresses import LOCAL
-from thalweg.spark.deployment.decisions import LIVE_TRIGGER, Adapter
-from thalweg.spark.deployment.folder import RunFolder, RunManifest
+from thalweg.spark.deployment.decisions import LIVE_FORECASTER, Adapter
+from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.hand_over import outline
 from thalweg.spark.deployment.journal import Journal
+from thalweg.spark.deployment.manifest import RunManifest
 from thalweg.spark.deployment.plan import (
     Cuts,
     RunSites,
@@ -30,6 +32,7 @@ from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.examples import EXAMPLES
 from thalweg.spark.link import LinkError, open_link, parse_link
 from thalweg.spark.pipeline import Pipeline, load_pipeline
+from thalweg.spark.pipeline.code import code_of
 from thalweg.spark.query.spec import BAD_ROWS, DEAD_LETTER, require_bad_rows
 from thalweg.spark.site.site import SiteSpec, check_site
 from thalweg.strategy import find_strategy, require_options
@@ -46,7 +49,8 @@ class RunWishes:
     - `network`: a network, or the file that describes it.
     - `rates`: events/s by source and site to plan with first; else what the sources declare.
     - `interval`: how often to look at the run; `trigger`: the least time from batch to batch.
-    - `adapt`: when to change cuts; None leaves them as they are.
+    - `adapt`: when to change cuts; None leaves them as they are. `forecast`: how rates are looked
+      ahead; None looks at those that are there.
     - `link`: how rows come from the fogs to the cloud, see `thalweg.spark.link.parse_link`; without
       one, all sites have one log.
     - `bad_rows`: what becomes of a row on which an operator fails: `dead-letter` or `fail`.
@@ -63,6 +67,7 @@ class RunWishes:
     interval: str = "2 s"
     trigger: str = "200 ms"
     adapt: Trigger | None = LIVE_TRIGGER
+    forecast: Forecaster | None = LIVE_FORECASTER
     rows_per_batch: int | None = None
     link: str | None = None
     bad_rows: str = DEAD_LETTER
@@ -121,7 +126,7 @@ def prepare(wishes: RunWishes, *, dry: bool = False) -> PreparedRun:
     is_free = is_there and (dry or _holds(defects, folder.require_free))
     adapter = None
     if found is not None and loaded is not None:
-        adapter = defects.attempt("", partial(_adapter, wishes, found, loaded))
+        adapter = defects.attempt("", partial(_adapter, wishes, found, loaded, interval_s or 2.0))
     is_link = _holds(defects, lambda: _require_link(wishes.link))
     require_bad_rows(defects, wishes.bad_rows)
     if adapter is None or trigger_s is None or not is_link or wishes.bad_rows not in BAD_ROWS:
@@ -137,6 +142,7 @@ def prepare(wishes: RunWishes, *, dry: bool = False) -> PreparedRun:
         rows_per_batch=wishes.rows_per_batch,
         link=wishes.link,
         bad_rows=wishes.bad_rows,
+        code=code_of(pipeline),
     )
     manifest = _manifest(spec, pipeline, network)
     if folder.exists:
@@ -226,7 +232,7 @@ def _check_link(defects: Defects, spec: DeploymentSpec) -> None:
         defects.add("link", spec.link, "a link at which somebody answers", cause)
 
 
-def _adapter(wishes: RunWishes, pipeline: Pipeline, network: Network) -> Adapter:
+def _adapter(wishes: RunWishes, pipeline: Pipeline, network: Network, interval_s: float) -> Adapter:
     """What plans and decides; raises `InvalidInput` where the pipeline cannot run there."""
     problem = Problem(application=pipeline.application, network=network, rates=wishes.rates)
     return Adapter(
@@ -236,6 +242,8 @@ def _adapter(wishes: RunWishes, pipeline: Pipeline, network: Network) -> Adapter
         strategy=wishes.strategy,
         options=dict(wishes.options),
         trigger=wishes.adapt or LIVE_TRIGGER,
+        forecaster=wishes.forecast,
+        interval_s=interval_s,
     )
 
 
@@ -247,6 +255,7 @@ def _manifest(spec: DeploymentSpec, pipeline: Pipeline, network: Network) -> Run
         fogs=spec.fogs,
         cloud=spec.cloud,
         ships=spec.ships,
+        code=spec.code,
     )
 
 

@@ -1,6 +1,6 @@
 """The folder of a run: what it is, who holds it, and what it tells to those who look in.
 
-    run.json          what runs here: another pipeline or network is refused
+    run.json          what runs here: another pipeline or network, or other code, is refused
     run.lock          held as long as a process runs it
     status.json       how it is doing, written anew at every interval
     application.json, network.json    what was planned, for those who look in
@@ -30,60 +30,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from thalweg.errors import Defect, Defects, InvalidInput
+from thalweg.errors import Defect, InvalidInput
 from thalweg.files.model_folder import load_model, save_model
 from thalweg.files.own_file import open_own, read_own_bytes
 from thalweg.files.plain_json import parse_plain_json
 from thalweg.model import Application, Network
 from thalweg.spark.deployment.decision_lines import read_decisions, write_decision
+from thalweg.spark.deployment.manifest import RunManifest
 from thalweg.spark.deployment.told_status import find_status_fault
 from thalweg.spark.deployment.whole_file import write_whole
 from thalweg.spark.query.checkpoint import require_writable
 
-_VERSION = 1
+_VERSION = 2
+# Of the first format, which says nothing of the code.
+_KNOWN_VERSIONS = (1, _VERSION)
 _MOST_BYTES = 16 * 2**20
 _MOST_ADDRESS_BYTES = 4096
 _KEPT_HISTORY = 100
 Cuts = Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunManifest:
-    """What a folder's run is: of this pipeline, with this graph, on these sites."""
-
-    pipeline: str
-    graph: str
-    """A fingerprint of the pipeline's steps: what checkpoints are tied to."""
-    network: str
-    fogs: tuple[str, ...]
-    cloud: str
-    ships: bool = False
-    """Whether its fogs have logs of their own, from which rows go over a link."""
-
-    def require_same(self, found: RunManifest) -> None:
-        """Raise `InvalidInput` for everything in which this run differs from the one found."""
-        defects = Defects()
-        new = "a new folder for another run, or"
-        for name, noun in (
-            ("pipeline", "the pipeline"),
-            ("network", "the network"),
-            ("fogs", "the fog sites"),
-            ("cloud", "the cloud site"),
-        ):
-            before, now = getattr(found, name), getattr(self, name)
-            rule = f"{new} {noun} that this folder's run has: {_shown(before)}"
-            defects.require(before == now, name, _shown(now), rule)
-        if self.pipeline == found.pipeline:
-            rule = f"{new} the pipeline as it was: its operators have changed"
-            same = self.graph == found.graph
-            defects.require(same, "pipeline", self.pipeline, rule, "checkpoints know the old one")
-        has = "a link: its fogs have logs of their own" if found.ships else "no link that ships"
-        defects.require(self.ships == found.ships, "link", None, f"{new} {has}, as in this folder")
-        defects.raise_if_any()
-
-
-def _shown(value: str | tuple[str, ...]) -> str:
-    return value if isinstance(value, str) else ", ".join(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +185,20 @@ class RunFolder:
 
     def write_manifest(self, manifest: RunManifest) -> None:
         """Say what runs here."""
-        self._write("run.json", {"thalweg_run": _VERSION, **asdict(manifest)})
+        self._write("run.json", {"thalweg_run": _VERSION, **manifest.to_dict()})
+
+    def claim(self, manifest: RunManifest, now_s: float) -> RunManifest:
+        """Say what runs here from now on, as the one who holds the folder; gives what was written.
+
+        Raises:
+            InvalidInput: where something else ran here before, with every difference.
+        """
+        if self.exists:
+            found = self.read_manifest()
+            manifest.require_same(found)
+            manifest = manifest.following(found, now_s)
+        self.write_manifest(manifest)
+        return manifest
 
     def write_model(self, application: Application, network: Network) -> None:
         """Keep what is planned for: whoever looks in need not know the pipeline."""
@@ -239,12 +216,12 @@ class RunFolder:
         """
         data = self._read("run.json")
         version = data.pop("thalweg_run", None)
-        if isinstance(version, int) and version != _VERSION:
+        if isinstance(version, int) and version not in _KNOWN_VERSIONS:
             raise OtherFormat([self._other_format(version)])
         try:
-            if version != _VERSION:
+            if version not in _KNOWN_VERSIONS:
                 raise ValueError
-            return RunManifest(**{**data, "fogs": tuple(data["fogs"])})
+            return RunManifest.from_dict(data)
         except (KeyError, TypeError, ValueError):
             raise InvalidInput([self._unreadable("run.json", "other data")]) from None
 

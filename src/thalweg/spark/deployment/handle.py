@@ -95,6 +95,7 @@ class Deployment:
             RunWishes(pipeline=pipeline, network=network, folder=folder, **wishes)
         )
         self.folder = self.prepared.folder
+        self._manifest = self.prepared.manifest
         self.report: dict[str, Any] = {}
         """What came out of it, once it has ended."""
         self._feed, self._budget, self._open_sites = feed, budget, open_sites
@@ -144,7 +145,11 @@ class Deployment:
         holding.enter_context(self.folder.hold())
         # From here on, whoever asks for a stop means this run, also while its sites start.
         forget_stops(self.folder)
-        self.folder.write_manifest(self.prepared.manifest)
+        try:
+            self._manifest = self.folder.claim(self._manifest, time.time())
+        except BaseException:
+            holding.close()
+            raise
         self.folder.write_page(None)
         self.folder.write_model(self.prepared.pipeline.application, self.prepared.adapter.network)
         self._thread = threading.Thread(
@@ -344,10 +349,12 @@ class Deployment:
         return [Log(spec.log_of(fog)) for fog in spec.fogs] if spec.ships else []
 
     def _about(self) -> dict[str, Any]:
-        wishes, prepared = self.prepared.wishes, self.prepared
+        wishes, prepared, manifest = self.prepared.wishes, self.prepared, self._manifest
         return {
-            "pipeline": prepared.manifest.pipeline,
-            "network": prepared.manifest.network,
+            "pipeline": manifest.pipeline,
+            "network": manifest.network,
+            "code": None if manifest.code is None else manifest.code.digest,
+            "code_since_s": manifest.code_since_s,
             "strategy": wishes.strategy,
             "interval_s": prepared.interval_s,
             # Settings behind the question mark are nobody's business.

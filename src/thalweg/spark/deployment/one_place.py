@@ -25,9 +25,11 @@ from thalweg.spark.deployment.publications import (
     read_publications,
 )
 from thalweg.spark.deployment.replay import Replayed, replay
+from thalweg.spark.deployment.rows_code import RowsCode, compare_code
 from thalweg.spark.java import find_java
 from thalweg.spark.log import Log
 from thalweg.spark.log.names import source_stream
+from thalweg.spark.pipeline.code import code_of
 from thalweg.spark.pipeline.kinds import DEAD_LETTERS
 from thalweg.spark.query.clock import END_OF_TIME_MS
 from thalweg.spark.query.running import first_words
@@ -54,6 +56,8 @@ class Compared:
     verdicts: Mapping[str, Verdict]
     ended: bool = True
     """Whether nothing will come any more; until then, what is not due yet may be missing."""
+    code: RowsCode | None = None
+    """The code that the rows were made with; None: that of this process, which ran them."""
 
     @property
     def rows(self) -> int:
@@ -89,6 +93,10 @@ class Compared:
     def __str__(self) -> str:
         verdict = "the same as in one place" if self.same else "NOT as in one place"
         aside = f", {self.letters:,} set aside" if self.letters else ""
+        if self.code is not None and not self.code.is_same:
+            # Neither right nor wrong: what came is compared with what other code gives.
+            whose = "code unknown for some rows" if self.code.is_same is None else "OTHER code"
+            verdict = f"by {whose}, {verdict}"
         return (
             f"{self.born:,} rows in, {self.rows:,} rows out{aside}: {verdict} "
             f"({self.missing} missing, {self.extra} too many)"
@@ -141,7 +149,9 @@ def compare_with_one_place(run: Deployment) -> Compared:
 def verify(pipeline: str, folder: Path | str) -> Compared:
     """Check what came out of the run of a pipeline, of a live one what is due by now.
 
-    A folder may be a stranger's: what it says is imported is not, so the pipeline is named.
+    A folder may be a stranger's: what it says is imported is not, so the pipeline is named. Its
+    code may have changed since; `Compared.code` says so, and rows are compared with those that the
+    code here gives.
 
     Raises:
         InvalidInput: where there is no run in the folder, or it is not of this pipeline.
@@ -157,7 +167,8 @@ def verify(pipeline: str, folder: Path | str) -> Compared:
     defects.raise_if_any()
     places = RunPlaces.of(found.path, manifest)
     logs = [Log(root) for root in dict.fromkeys(map(places.log_of, places.fogs))]
-    return _compare(own, found.path, Log(places.log), logs)
+    code = compare_code(manifest, found.read_decisions(), code_of(own))
+    return replace(_compare(own, found.path, Log(places.log), logs), code=code)
 
 
 def _compare(pipeline: Pipeline, folder: Path, log: Log, logs: Sequence[Log]) -> Compared:

@@ -10,6 +10,7 @@ from thalweg.errors import Defects
 from thalweg.model.names import require_name
 from thalweg.spark.deployment.hand_over import SiteState, StartEpoch
 from thalweg.spark.link.link import DIRECTORY, directory_in, parse_link
+from thalweg.spark.pipeline.code import PipelineCode
 from thalweg.spark.query.carry import carry_folder
 from thalweg.spark.query.spec import DEAD_LETTER, QuerySpec, require_bad_rows
 
@@ -38,6 +39,8 @@ class DeploymentSpec:
     """Whether rows are counted at every operator."""
     link: str | None = None
     """How rows come from the fogs to the cloud, see `parse_link`; None: all have one log."""
+    code: PipelineCode | None = None
+    """The code that every site has to run; None: whatever it finds."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folder", Path(self.folder).absolute())
@@ -92,6 +95,7 @@ class DeploymentSpec:
             durable=self.durable,
             bad_rows=self.bad_rows,
             watched=self.watched,
+            code=self.code,
             **own,
         )
 
@@ -110,6 +114,7 @@ class DeploymentSpec:
             durable=False,
             bad_rows=self.bad_rows,
             watched=self.watched,
+            code=self.code,
         )
 
     def carried(self, site: str, epoch: int) -> Path:

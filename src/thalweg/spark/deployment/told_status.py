@@ -40,6 +40,8 @@ class _Decision(_Told):
 class _Status(_Told):
     pipeline: str = ""
     network: str = ""
+    code: str | None = None
+    code_since_s: FiniteFloat | None = None
     state: str = ""
     strategy: str = ""
     error: str | None = None

@@ -21,6 +21,7 @@ def load_pipeline(reference: str) -> Pipeline:
     >>> load_pipeline("thalweg.spark.examples.taxi:taxi_fares").name
     'taxi-fares'
     """
+    from thalweg.spark.pipeline.code import code_of
     from thalweg.spark.pipeline.pipeline import Pipeline
 
     module_name, colon, attribute = str(reference).partition(":")
@@ -41,6 +42,8 @@ def load_pipeline(reference: str) -> Pipeline:
     pipelines = [name for name, value in vars(module).items() if isinstance(value, Pipeline)]
     found = getattr(module, attribute, None)
     if isinstance(found, Pipeline):
+        # Now, before its functions run: what they fill then is no part of their code.
+        code_of(found)
         return found
     if hasattr(module, attribute):
         hint = f"{attribute} is of type {type(found).__name__}; {nearest(attribute, pipelines)}"

@@ -111,6 +111,7 @@ def carry_windows(session: SparkSession, spec: QuerySpec, order: CarryOrder) -> 
     `durable`, on the disk.
     """
     pipeline = load_pipeline(spec.pipeline)
+    spec.require_code(pipeline)
     carried: dict[str, int] = {}
     rows = _Rows(session, spec, order, pipeline)
     for name, after_ms in {**order.keep, **order.send}.items():

@@ -85,6 +85,9 @@ def check_query(spec: QuerySpec) -> None:
         defects.attempt("", lambda: find_attribute(spec.pipeline))
     else:
         pipeline = defects.attempt("", lambda: load_pipeline(spec.pipeline))
+        if pipeline is not None:
+            # A file may have been edited since the run began, and its process started again.
+            defects.attempt("", lambda: spec.require_code(pipeline))
         plan = defects.attempt("", lambda: plan_query(pipeline, spec)) if pipeline else None
         for stream in plan.inputs if plan else ():
             defects.attempt("", lambda stream=stream: _start_of(spec, stream))  # type: ignore[misc]

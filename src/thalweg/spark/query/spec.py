@@ -7,13 +7,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thalweg.errors import Defects, nearest
 from thalweg.model.names import require_name
 from thalweg.spark.link import parse_link
+from thalweg.spark.pipeline.code import PipelineCode, code_of
 from thalweg.spark.query.checkpoint import Offsets
 from thalweg.units import DURATION, parse_quantity
+
+if TYPE_CHECKING:
+    from thalweg.spark.pipeline import Pipeline
 
 ROLES = ("fog", "cloud", "own")
 DEAD_LETTER, FAIL = BAD_ROWS = ("dead-letter", "fail")
@@ -58,6 +62,8 @@ class QuerySpec:
     """Whether rows are counted at every operator."""
     bad_rows: str = DEAD_LETTER
     """What becomes of a row that makes an operator fail: a dead letter, or the query fails."""
+    code: PipelineCode | None = None
+    """The code that the pipeline has to have at the site; None: any."""
     options: Mapping[str, object] = field(default_factory=dict)
     """For functions of role `own`."""
 
@@ -92,7 +98,22 @@ class QuerySpec:
         for path in ("gates", "carried", "options"):
             value = getattr(self, path)
             defects.require(_is_json(value), path, value, "a mapping of plain data")
+        code: object = self.code
+        if code is not None and not isinstance(code, PipelineCode):
+            self._read_code(defects, code)
         defects.raise_if_any()
+
+    def _read_code(self, defects: Defects, values: Any) -> None:
+        """Take the code from plain data, or remember a defect."""
+        try:
+            object.__setattr__(self, "code", PipelineCode.from_dict(values))
+        except ValueError as error:
+            defects.add("code", type(values).__name__, "the code of a pipeline", str(error))
+
+    def require_code(self, pipeline: Pipeline) -> None:
+        """Raise `InvalidInput` with all that differs unless the pipeline has the code it has to."""
+        if self.code is not None:
+            code_of(pipeline).require_same(self.code)
 
     @property
     def name(self) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from thalweg.model.names import is_name
-from thalweg.spark.deployment.folder import RunManifest
 from thalweg.spark.deployment.hand_over import SiteState
 from thalweg.spark.deployment.health.damage import Damage
+from thalweg.spark.deployment.manifest import RunManifest
 from thalweg.spark.log import Log
 from thalweg.spark.log.disk import names_in
 from thalweg.spark.log.epoch import last_batch_of
