@@ -234,7 +234,8 @@ def run_case(case: Case, *, intervals: int = INTERVALS) -> Outcome:
         interval_s=INTERVAL_S,
     )
     state, plant = ControllerState(), Plant(case)
-    running = controller.first_plan(state, case.rates).placement
+    declared = Problem(application=case.declared, network=case.network, rates=case.rates)
+    running = controller.find(declared, None).placement
     right_since: int | None = None
     changes = 0
     told = _plan_told(case, running)

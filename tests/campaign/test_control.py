@@ -24,8 +24,9 @@ from campaign.control import (
 from campaign.control.__main__ import main
 from campaign.control.runs import WORLDS, Tally, run_seed, run_seeds, to_table
 from campaign.control.scheduler import Network, Scheduler, Violation, Weather
+from thalweg.adapt import cycle
 from thalweg.migration.coordination import BrokerLedger, Channel, OperatorMachine, Phase
-from thalweg.spark.deployment import coordinator, decisions
+from thalweg.spark.deployment import coordinator
 from thalweg.spark.deployment.hand_over import Drain, _start_next, learn, next_step
 from thalweg.spark.keyed.move import Abandon, Fence, PrepareTarget, StartFirst
 from thalweg.spark.keyed.mover import KeyedMover
@@ -359,45 +360,45 @@ def test_a_successor_that_begins_with_a_state_that_is_one_batch_too_old_is_caugh
 
 
 def test_a_trigger_without_rest_is_caught(monkeypatch):
-    decide = decisions.decide
+    decide = cycle.decide
     monkeypatch.setattr(
-        decisions, "decide", lambda t, state, now: decide(replace(t, rest_s=0.0), state, now)
+        cycle, "decide", lambda t, state, *seen: decide(replace(t, rest_s=0.0), state, *seen)
     )
     assert first_broken("adaptation") == "optional_ones_rest"
 
 
 def test_a_trigger_without_patience_is_caught(monkeypatch):
-    decide = decisions.decide
+    decide = cycle.decide
     monkeypatch.setattr(
-        decisions, "decide", lambda t, state, now: decide(replace(t, patience=1), state, now)
+        cycle, "decide", lambda t, state, *seen: decide(replace(t, patience=1), state, *seen)
     )
     assert first_broken("adaptation") == "answers_are_patient"
 
 
 @pytest.mark.parametrize("forgets", [False, True], ids=["no margin", "what has crossed"])
 def test_a_trigger_that_answers_again_close_to_a_limit_is_caught(monkeypatch, forgets):
-    decide = decisions.decide
+    decide = cycle.decide
 
-    def decide_without(trigger, state, now):
+    def decide_without(trigger, state, *seen):
         if forgets:
-            return decide(trigger, replace(state, crossed=frozenset()), now)
-        return decide(replace(trigger, clear_margin=0.0), state, now)
+            return decide(trigger, replace(state, crossed=frozenset()), *seen)
+        return decide(replace(trigger, clear_margin=0.0), state, *seen)
 
-    monkeypatch.setattr(decisions, "decide", decide_without)
+    monkeypatch.setattr(cycle, "decide", decide_without)
     assert first_broken("adaptation") == "crossed_ones_are_clear"
 
 
 def test_a_trigger_that_forgets_what_it_asked_is_caught(monkeypatch):
-    decide = decisions.decide
+    decide = cycle.decide
     monkeypatch.setattr(
-        decisions, "decide", lambda t, state, now: decide(t, replace(state, asked=()), now)
+        cycle, "decide", lambda t, state, *seen: decide(t, replace(state, asked=()), *seen)
     )
     assert first_broken("adaptation") == "in_vain_once"
 
 
 def test_an_adapter_that_does_not_see_links_change_is_caught(monkeypatch):
     monkeypatch.setattr(adaptation, "_seen", {})
-    monkeypatch.setattr(decisions.Adapter, "_links_bps", lambda self: [])
+    monkeypatch.setattr(cycle, "_links_bps", lambda network: [])
     # Most coordinators do not live long enough to remember it.
     assert first_broken("adaptation", range(500, 800)) == "violations_are_answered"
 

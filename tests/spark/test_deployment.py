@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from spark.held_operations import HeldOperations
 from spark.numbered_rides import listed, send_numbers
 from spark.taxi_run import wait_for
+from thalweg.adapt.state import ControllerState
 from thalweg.adapt.trigger import Trigger
 from thalweg.errors import InvalidInput, StrategyError
 from thalweg.files import save
@@ -42,9 +43,10 @@ from thalweg.spark.deployment.control import (
     take_one,
 )
 from thalweg.spark.deployment.decision_lines import write_decision
-from thalweg.spark.deployment.decisions import Adapter, AdapterState, Verdict
-from thalweg.spark.deployment.folder import HistoryEntry, RunFolder, RunManifest
+from thalweg.spark.deployment.decisions import Adapter, Verdict
+from thalweg.spark.deployment.folder import HistoryEntry, RunFolder
 from thalweg.spark.deployment.loop import DeploymentLoop
+from thalweg.spark.deployment.manifest import RunManifest
 from thalweg.spark.deployment.one_place import verify
 from thalweg.spark.deployment.parts import RunParts
 from thalweg.spark.deployment.plan import cuts_of, find_sites, placement_of
@@ -122,7 +124,7 @@ def test_a_surge_is_answered_after_two_looks_and_the_same_question_not_twice() -
     adapter = adapter_of(city(), limits, trigger=Trigger(patience=2, rest_s=30.0))
     _, calm = adapter.plan(rates_of(100.0))
     nothing = dict.fromkeys(FOGS, ())
-    state, looked = AdapterState(), []
+    state, looked = ControllerState(), []
     for second in range(3):
         verdict, state = adapter.look(state, float(second), nothing, rates_of(50_000.0))
         looked.append(verdict.adapt)
@@ -134,9 +136,10 @@ def test_a_surge_is_answered_after_two_looks_and_the_same_question_not_twice() -
     assert verdict.plan is not None
     assert set(verdict.cuts) == set(calm) == set(FOGS)
     assert any(verdict.cuts.values())
-    after = adapter.observe(3.0, verdict.cuts, rates_of(50_000.0))
+    after = adapter.observe(ControllerState(), 3.0, verdict.cuts, rates_of(50_000.0))
     assert verdict.seen is not None
-    assert after.uplink_bps < verdict.seen.uplink_bps
+    assert after is not None
+    assert after.observation.uplink_bps < verdict.seen.uplink_bps
     # What the strategy cannot better, it is not asked for at every look.
     again = [adapter.look(state, 10.0 + k, verdict.cuts, rates_of(50_000.0)) for k in range(3)]
     assert not any(v.adapt and v.cuts == verdict.cuts for v, _ in again)
@@ -145,7 +148,7 @@ def test_a_surge_is_answered_after_two_looks_and_the_same_question_not_twice() -
 def test_nothing_is_done_before_rates_are_known_and_while_hands_hold_the_cuts() -> None:
     adapter = adapter_of(city(), Limits(uplink_bps=1.0), trigger=Trigger(patience=1, rest_s=30.0))
     nothing = dict.fromkeys(FOGS, ())
-    verdict, state = adapter.look(AdapterState(), 0.0, nothing, None)
+    verdict, state = adapter.look(ControllerState(), 0.0, nothing, None)
     assert not verdict.adapt
     assert "no rates" in verdict.reason
     held = adapter.hold(state, 100.0, "cuts were set by hand")
@@ -636,13 +639,18 @@ def test_looks_adapt_write_their_reasons_and_tell_a_status(tmp_path: Path) -> No
 @pytest.mark.parametrize("trouble", ["no plan", "no cut"])
 def test_a_strategy_that_fails_does_not_end_the_run(tmp_path: Path, trouble: str) -> None:
     class Broken:
-        def look(self, state: AdapterState, *_: Any) -> Any:
+        def look(self, state: ControllerState, *_: Any) -> Any:
             if trouble == "no plan":
                 raise StrategyError("it returned nothing")
             return Verdict(reason="why not", cuts={"fog-0": ("total",)}), state
 
-        def hold(self, state: AdapterState, *_: Any) -> AdapterState:
+        def observe(self, *_: Any) -> None:
+            return None
+
+        def learn(self, state: ControllerState, *_: Any, **__: Any) -> ControllerState:
             return state
+
+        hold = begin_change = end_change = learn
 
     runtime = PlayedRuntime()
     loop = begun(tmp_path, runtime, Broken())
@@ -675,7 +683,9 @@ def replace_checks(adapter: Adapter) -> Any:
                 verdict = replace(verdict, cuts=None if arguments[2] == small else small)
             return verdict, state
 
-        hold = adapter.hold
+        controller = adapter.controller
+        learn, observe, hold = adapter.learn, adapter.observe, adapter.hold
+        begin_change, end_change = adapter.begin_change, adapter.end_change
 
     return OnlySmall()
 

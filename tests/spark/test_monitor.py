@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from thalweg.errors import InvalidInput, ThalwegError
-from thalweg.estimate.evaluate import make_plan
 from thalweg.model import Application, Operator, Pin, Stream
-from thalweg.model.problem import Problem
 from thalweg.scenarios import fog_cloud, taxi_fares
 from thalweg.spark.log import Log
 from thalweg.spark.log.writer import LogWriter
@@ -24,7 +22,6 @@ from thalweg.spark.monitor.compare import (
     compare_planned,
     measured_problem,
     place_cuts,
-    to_observation,
 )
 from thalweg.spark.monitor.counting import Counting, RowCounts
 from thalweg.spark.monitor.figures import find_quantile
@@ -634,34 +631,6 @@ def test_what_differs_from_the_plan_is_shown_as_a_part_of_it() -> None:
     assert unplanned.planned == 0.0
     assert unplanned.measured == pytest.approx(7.0)
     assert unplanned.difference is None
-
-
-def test_an_observation_is_the_deployment_evaluated_at_the_measured_rates() -> None:
-    net = fog_cloud(3)
-    rates = {"fog-0": 1000, "fog-1": 400}
-    figures = feed(*model_records(("clean",), rates, 20)).figures()
-    placement = place_cuts(APP, net, dict.fromkeys(FOGS, ("clean",)))
-    seen = to_observation(APP, net, placement, figures)
-    # Of fog-2 nothing is known yet: its even part of the application's own rate.
-    wanted = {("rides", "fog-0"): 1000.0, ("rides", "fog-1"): 400.0, ("rides", "fog-2"): 100.0}
-    problem = Problem(application=APP, network=net, rates=wanted)
-    plan = make_plan(problem, placement, strategy="none", objective_name="usage")
-    assert seen.inputs == pytest.approx(tuple(wanted.values()))
-    assert seen.usage == pytest.approx(plan.estimate.usage)
-    assert seen.response_time_s == pytest.approx(plan.estimate.response_time_s)
-    assert seen.uplink_bps == pytest.approx(plan.estimate.uplink_bps)
-    assert seen.time_s == figures.at_s == 1019.0
-    assert seen.deployed == placement.fingerprint
-
-
-def test_traffic_that_the_model_does_not_foresee_is_seen() -> None:
-    net = fog_cloud(3)
-    placement = place_cuts(APP, net, dict.fromkeys(FOGS, ("clean",)))
-    batches = model_records(("clean",), dict.fromkeys(FOGS, 1000), 20)
-    for each in batches:
-        each["bytes"] = {name: 10 * size for name, size in each.get("bytes", {}).items()}
-    seen = to_observation(APP, net, placement, feed(*batches).figures())
-    assert seen.uplink_bps == pytest.approx(8 * 10 * 3 * 50_000)
 
 
 def test_a_strategy_can_be_asked_at_the_measured_rates() -> None:

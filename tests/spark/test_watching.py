@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from spark.held_operations import HeldOperations
+from thalweg.adapt.state import ControllerState
 from thalweg.spark.deployment.chronicle import Chronicle
 from thalweg.spark.deployment.control import MOVE, Request, await_answer, leave, list_requests
-from thalweg.spark.deployment.decisions import AdapterState, Verdict
+from thalweg.spark.deployment.decisions import Verdict
 from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.loop import DeploymentLoop
 from thalweg.spark.deployment.parts import RunParts
@@ -283,12 +284,17 @@ def test_requests_and_decisions_wait_while_a_change_is_under_way(tmp_path: Path)
     asked: list[str] = []
 
     class Adapter:
-        def look(self, state: AdapterState, *_: Any) -> tuple[Verdict, AdapterState]:
+        def look(self, state: ControllerState, *_: Any) -> tuple[Verdict, ControllerState]:
             asked.append("decide")
             return Verdict(reason="kept: all is well"), state
 
-        def hold(self, state: AdapterState, *_: Any) -> AdapterState:
+        def observe(self, *_: Any) -> None:
+            return None
+
+        def learn(self, state: ControllerState, *_: Any, **__: Any) -> ControllerState:
             return state
+
+        hold = begin_change = end_change = learn
 
     stage = Stage(tmp_path, adapter=Adapter())
     asked.clear()

@@ -13,7 +13,7 @@ from typing import Any
 
 from thalweg.adapt.arrivals import INTERVAL_S
 from thalweg.adapt.characteristics import Deviation, Measured
-from thalweg.adapt.cycle import run_cycle
+from thalweg.adapt.cycle import observe_cycle, run_cycle
 from thalweg.adapt.events import (
     Arrived,
     BatchDone,
@@ -26,13 +26,17 @@ from thalweg.adapt.events import (
     LinksMeasured,
     Pair,
     RatesKnown,
+    Situation,
 )
 from thalweg.adapt.forecast import Forecaster
-from thalweg.adapt.state import ControllerState, InvalidTransition, Rates
+from thalweg.adapt.state import ControllerState, InvalidTransition
 from thalweg.adapt.trigger import Trigger
+from thalweg.estimate.evaluate import make_plan
 from thalweg.model.application import Application, Limits
 from thalweg.model.network import Network
+from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
+from thalweg.model.problem import Problem
 from thalweg.planning import plan as find_plan
 
 _REMEMBERED_EVENTS = 20
@@ -77,6 +81,25 @@ class Controller:
             return run_cycle(self, state, event)
         return _note(self, state, event), ()
 
+    def observe(self, state: ControllerState, cycle: Cycle) -> Situation | None:
+        """What runs costs now, and nothing decided; None as long as no rates are known."""
+        return observe_cycle(self, state, cycle)
+
+    def evaluate(self, problem: Problem, placement: Placement) -> Plan:
+        """What a placement costs."""
+        return make_plan(problem, placement, strategy=self.strategy, objective_name="usage")
+
+    def find(self, problem: Problem, running: Placement | None) -> Plan:
+        """What the strategy says."""
+        return find_plan(
+            problem.application,
+            problem.network,
+            self.strategy,
+            rates=problem.rates,
+            current=running,
+            **self.options,
+        )
+
     @property
     def limits(self) -> Limits:
         """The application's, with the trigger's own limit of usage where it has one."""
@@ -102,13 +125,6 @@ class Controller:
             return dict(state.rates)
         found = state.arrivals.rates(self.interval_s)
         return None if found is None else {pair: one.rate for pair, one in found.items()}
-
-    def first_plan(self, state: ControllerState, rates: Rates | None) -> Plan:
-        """What the strategy says where nothing runs yet."""
-        known = state.known.measured(self.application, {})
-        return find_plan(
-            known.application, self.network, self.strategy, rates=rates, **self.options
-        )
 
 
 def _note(controller: Controller, state: ControllerState, event: Event) -> ControllerState:

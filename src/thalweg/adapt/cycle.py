@@ -14,12 +14,10 @@ from thalweg.adapt.events import Adapt, Cycle, Forecast, Instruction, Keep, Pair
 from thalweg.adapt.observation import Observation
 from thalweg.adapt.state import ControllerState, Rates
 from thalweg.adapt.trigger import Decision, decide
-from thalweg.estimate.evaluate import make_plan
 from thalweg.model.network import Network, Tier
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
 from thalweg.model.problem import Problem
-from thalweg.planning import plan as find_plan
 from thalweg.units import DURATION, show_quantity
 
 if TYPE_CHECKING:
@@ -37,6 +35,11 @@ Answer = tuple[ControllerState, tuple[Instruction, ...]]
 def run_cycle(controller: Controller, state: ControllerState, cycle: Cycle) -> Answer:
     """What is true after a monitoring cycle, and what is to be done."""
     return _Cycle(controller, state, cycle).run()
+
+
+def observe_cycle(controller: Controller, state: ControllerState, cycle: Cycle) -> Situation | None:
+    """What runs costs at the moment of a cycle; None as long as no rates are known."""
+    return _Cycle(controller, state, cycle).observe()
 
 
 class _Cycle:
@@ -78,6 +81,11 @@ class _Cycle:
             return self._state, (self._keep(reason, situation),)
         return self._decide(situation)
 
+    def observe(self) -> Situation | None:
+        """What is seen, without a decision."""
+        running, rates = self._cycle.running, self._rates
+        return None if running is None or rates is None else self._observe(running, rates)
+
     def _keep(self, reason: str, situation: Situation | None = None) -> Keep:
         return Keep(time_s=self._cycle.time_s, reason=reason, situation=situation)
 
@@ -99,12 +107,7 @@ class _Cycle:
         return Problem(application=self._application, network=self._network, rates=dict(rates))
 
     def _evaluate(self, placement: Placement, rates: Rates) -> Plan:
-        return make_plan(
-            self._problem(rates),
-            placement,
-            strategy=self._own.strategy,
-            objective_name="usage",
-        )
+        return self._own.evaluate(self._problem(rates), placement)
 
     def _observe(self, placement: Placement, rates: Rates) -> Situation:
         now_s = self._cycle.time_s
@@ -236,14 +239,7 @@ class _Cycle:
 
     def _find(self, rates: Rates) -> Plan:
         """What the strategy says at these rates."""
-        found = find_plan(
-            self._application,
-            self._network,
-            self._own.strategy,
-            rates=dict(rates),
-            current=self._cycle.running,
-            **self._own.options,
-        )
+        found = self._own.find(self._problem(rates), self._cycle.running)
         self._seconds += found.seconds
         return found
 

@@ -105,7 +105,7 @@ def run(
     length_s = defects.attempt("", lambda: _length(length))
     start_feed = defects.attempt("", lambda: _feed(pipeline, feed, data, seed))
     rates = defects.attempt("", lambda: _rates(pipeline, network, workload))
-    from thalweg.spark.deployment.decisions import LIVE_TRIGGER
+    from thalweg.adapt.trigger import LIVE_TRIGGER
 
     wishes = RunWishes(
         pipeline=pipeline,

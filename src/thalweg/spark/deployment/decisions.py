@@ -1,34 +1,37 @@
-"""Keep the cuts that run, or go to others? A pure function of what was measured."""
+"""A run's side of the adaptation controller: cuts in and out, placements in between."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
 
+from thalweg.adapt.controller import Controller
+from thalweg.adapt.events import (
+    Adapt,
+    ChangeBegan,
+    ChangeEnded,
+    Cycle,
+    Event,
+    Held,
+    RatesKnown,
+    Situation,
+)
+from thalweg.adapt.forecast import Forecaster
 from thalweg.adapt.observation import Observation
-from thalweg.adapt.trigger import Decision, Trigger, TriggerState, decide
-from thalweg.estimate.evaluate import make_plan
-from thalweg.model import Application, Network, Plan, Problem
-from thalweg.planning import plan as find_plan
+from thalweg.adapt.smoothing import ExponentialSmoothing
+from thalweg.adapt.state import ControllerState
+from thalweg.adapt.trigger import LIVE_TRIGGER, Trigger
+from thalweg.model import Application, Network, Placement, Plan, Problem
 from thalweg.spark.deployment.plan import Cuts, RunSites, cuts_of, placement_of
 from thalweg.units import BANDWIDTH, DURATION, show_quantity
 
 Rates = Mapping[tuple[str, str], float]
 
-# Measured rates are never twice the same: what differs by less is the same question.
-LIVE_TRIGGER = Trigger(patience=2, rest_s=30.0, change_least=0.1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdapterState:
-    """What is remembered from one look to the next."""
-
-    trigger: TriggerState = field(default_factory=TriggerState)
-    held_until_s: float = 0.0
-    """After cuts were set by hand, nothing is changed before this time."""
-    held_by: str = ""
+LIVE_FORECASTER = ExponentialSmoothing(has_trend=True, damping=0.7)
+LIVE_AHEAD_STEPS = 3
+"""In cycles: about as long as a change takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,7 @@ class Verdict:
     """What to do, why, and what was seen; with a plan and its cuts where they are to change."""
 
     reason: str
-    seen: Observation | None = None
+    situation: Situation | None = None
     plan: Plan | None = None
     cuts: Cuts | None = None
 
@@ -45,10 +48,18 @@ class Verdict:
         """Whether the cuts are to change."""
         return self.cuts is not None
 
+    @property
+    def seen(self) -> Observation | None:
+        """The figures that count."""
+        return None if self.situation is None else self.situation.observation
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Adapter:
-    """Decides for one application on one network, by a trigger and a strategy."""
+    """Decides for one application on one network, by a trigger and a strategy.
+
+    What it remembers is the controller's state, which whoever asks keeps.
+    """
 
     application: Application
     network: Network
@@ -56,97 +67,146 @@ class Adapter:
     strategy: str = "atsoo"
     options: Mapping[str, Any] = field(default_factory=dict)
     trigger: Trigger = LIVE_TRIGGER
+    forecaster: Forecaster | None = None
+    ahead_steps: int = LIVE_AHEAD_STEPS
+    interval_s: float = 2.0
+
+    @cached_property
+    def controller(self) -> Controller:
+        """What decides."""
+        return Controller(
+            application=self.application,
+            network=self.network,
+            strategy=self.strategy,
+            options=self.options,
+            trigger=self.trigger,
+            forecaster=self.forecaster,
+            ahead_steps=self.ahead_steps,
+            interval_s=self.interval_s,
+        )
 
     def plan(self, rates: Rates | None, current: Cuts | None = None) -> tuple[Plan, Cuts]:
-        """What the strategy says at these rates, as a plan and as cuts.
+        """What the strategy says at these rates, by declared figures, as a plan and as cuts.
 
         Raises:
             InvalidInput: where its plan cannot be run as cuts between fogs and the cloud.
         """
         problem = self.problem(rates)
-        found = find_plan(
-            self.application,
-            self.network,
-            self.strategy,
-            rates=problem.rates,
-            current=None if current is None else placement_of(current, problem, self.sites),
-            **self.options,
-        )
+        running = None if current is None else placement_of(current, problem, self.sites)
+        found = self.controller.find(problem, running)
         return found, cuts_of(found.placement, problem, self.sites)
 
+    def learn(self, state: ControllerState, events: Iterable[Event]) -> ControllerState:
+        """What is known after these events."""
+        for event in events:
+            state, _ = self.controller.handle(state, event)
+        return state
+
     def look(
-        self, state: AdapterState, now_s: float, cuts: Cuts, rates: Rates | None
-    ) -> tuple[Verdict, AdapterState]:
-        """What to do about the cuts that run at these rates, and what to remember.
+        self, state: ControllerState, now_s: float, cuts: Cuts, rates: Rates | None = None
+    ) -> tuple[Verdict, ControllerState]:
+        """What to do about the cuts that run, and what to remember.
 
-        The same for the same arguments. Rates of None: nothing is known yet, and nothing is done.
+        The same for the same arguments. Rates that are given stand for those of the arrivals that
+        were learnt. As long as none are known, nothing is done.
         """
-        if rates is None:
-            return Verdict(reason="kept: no rates are known yet"), state
-        seen = self.observe(now_s, cuts, rates)
-        if now_s < state.held_until_s:
-            left = show_quantity(state.held_until_s - now_s, DURATION)
-            reason = f"kept: {state.held_by}, which holds for another {left}"
-            return Verdict(reason=reason, seen=seen), state
-        decision, remembered = decide(self.trigger, state.trigger, seen)
-        state = replace(state, trigger=remembered)
-        if not decision.adapt:
-            return Verdict(reason=decision.reason, seen=seen), state
-        return self._adapt(decision, seen, cuts, rates), state
+        state = self._take_rates(state, now_s, rates)
+        state, (said,) = self.controller.handle(state, self._cycle(now_s, cuts))
+        if not isinstance(said, Adapt):
+            return Verdict(reason=said.reason, situation=said.situation), state
+        wanted = cuts_of(said.plan.placement, self.problem(None), self.sites)
+        if {s: set(c) for s, c in wanted.items()} == {s: set(c) for s, c in cuts.items()}:
+            reason = f"kept: {said.reason}; {self.strategy} finds nothing better"
+            return Verdict(reason=reason, situation=said.situation), state
+        verdict = Verdict(reason=said.reason, situation=said.situation, plan=said.plan, cuts=wanted)
+        return verdict, state
 
-    def hold(self, state: AdapterState, now_s: float, by: str) -> AdapterState:
+    def observe(
+        self, state: ControllerState, now_s: float, cuts: Cuts, rates: Rates | None = None
+    ) -> Situation | None:
+        """What the cuts cost, and nothing decided; None as long as no rates are known."""
+        state = self._take_rates(state, now_s, rates)
+        return self.controller.observe(state, self._cycle(now_s, cuts))
+
+    def hold(self, state: ControllerState, now_s: float, by: str) -> ControllerState:
         """Remember that cuts were set by hand: they are kept for as long as a trigger rests."""
-        return replace(state, held_until_s=now_s + self.trigger.rest_s, held_by=by)
+        return self.learn(state, [Held(time_s=now_s, by=by)])
 
-    def observe(self, now_s: float, cuts: Cuts, rates: Rates) -> Observation:
-        """What the cuts cost at these rates."""
-        problem = self.problem(rates)
-        plan = make_plan(
-            problem,
-            placement_of(cuts, problem, self.sites),
-            strategy=self.strategy,
-            objective_name="usage",
-        )
-        inputs = [rate for _, rate in sorted(rates.items())] + self._links_bps()
-        return Observation.of(plan, now_s, self.application.limits, inputs=inputs)
+    def begin_change(self, state: ControllerState, now_s: float) -> ControllerState:
+        """Remember that cuts are being changed."""
+        return self.learn(state, [ChangeBegan(time_s=now_s)])
+
+    def end_change(
+        self, state: ControllerState, now_s: float, *, done: bool = True
+    ) -> ControllerState:
+        """Remember that the change under way has ended."""
+        return self.learn(state, [ChangeEnded(time_s=now_s, done=done)])
 
     def problem(self, rates: Rates | None) -> Problem:
         """The application on the network at these rates; sources without any are silent."""
-        if rates is None:
-            return Problem(application=self.application, network=self.network)
         plain = Problem(application=self.application, network=self.network)
+        if rates is None:
+            return plain
         now = {pair: rates.get(pair, 0.0) for pair in plain.birth_rates}
         return Problem(application=self.application, network=self.network, rates=now)
 
-    def _links_bps(self) -> list[float]:
-        """What the fogs' links have to give, which a strategy decides on as it does on rates.
+    def _take_rates(
+        self, state: ControllerState, now_s: float, rates: Rates | None
+    ) -> ControllerState:
+        if rates is None:
+            return state
+        return self.learn(state, [RatesKnown(time_s=now_s, rates=rates)])
 
-        Those without bound are left out: two of them would not count as the same.
-        """
-        index, wan = self.network.site_index, self.network.wan
-        cloud = index[self.sites.cloud]
-        found = [float(wan.available_bps(index[fog], cloud)) for fog in self.sites.fogs]
-        return [bps for bps in found if math.isfinite(bps)]
+    def _cycle(self, now_s: float, cuts: Cuts) -> Cycle:
+        return Cycle(time_s=now_s, running=self._placement(cuts), network=self.network)
 
-    def _adapt(self, decision: Decision, seen: Observation, cuts: Cuts, rates: Rates) -> Verdict:
-        plan, wanted = self.plan(rates, cuts)
-        if {s: set(c) for s, c in wanted.items()} == {s: set(c) for s, c in cuts.items()}:
-            reason = f"kept: {decision.reason}; {self.strategy} finds nothing better"
-            return Verdict(reason=reason, seen=seen)
-        return Verdict(reason=decision.reason, seen=seen, plan=plan, cuts=wanted)
+    def _placement(self, cuts: Cuts) -> Placement:
+        return placement_of(cuts, self.problem(None), self.sites)
+
+
+class HasController(Protocol):
+    """What knows which figures were measured."""
+
+    @property
+    def controller(self) -> Controller:
+        """What decides."""
+        ...
+
+
+def seen_of(
+    adapter: HasController,
+    state: ControllerState,
+    situation: Situation | None,
+    measured_at_s: float,
+) -> dict[str, Any]:
+    """What a cycle saw, as a frame and a status say it; see `docs/reference/files.md`."""
+    if situation is None:
+        return {}
+    measured_bps = situation.measured_bps
+    return {
+        "figures": figures_of(situation.observation),
+        "estimated": _plain(situation.estimated),
+        "measured": {}
+        if measured_bps is None
+        else {"uplink_bps": measured_bps, "measured_at_s": round(measured_at_s, 3)},
+        "deviations": [found.to_dict() for found in adapter.controller.deviations(state)],
+    }
 
 
 def figures_of(seen: Observation | None) -> dict[str, object]:
     """What was seen, as plain data; a figure without bound is left out."""
     if seen is None:
         return {}
+    return {**_plain(seen), "broken": [excess.text for excess in seen.broken]}
+
+
+def _plain(seen: Observation) -> dict[str, object]:
     figures = {
         "usage": seen.usage,
         "uplink_bps": seen.uplink_bps,
         "response_time_s": seen.response_time_s,
     }
-    finite = {name: value for name, value in figures.items() if value < float("inf")}
-    return {**finite, "broken": [excess.text for excess in seen.broken]}
+    return {name: value for name, value in figures.items() if value < float("inf")}
 
 
 def expected_of(plan: Plan | None) -> dict[str, object]:

@@ -8,10 +8,12 @@ requests wait for their turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from thalweg.adapt.events import Arrived, Event, Situation
+from thalweg.adapt.state import ControllerState
 from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.model import Plan
 from thalweg.spark.deployment.changes import Change, Changer
@@ -25,8 +27,9 @@ from thalweg.spark.deployment.control import (
     forget_answers,
     take_one,
 )
-from thalweg.spark.deployment.decisions import AdapterState, Verdict, expected_of, figures_of
+from thalweg.spark.deployment.decisions import Verdict, expected_of, seen_of
 from thalweg.spark.deployment.folder import HistoryEntry
+from thalweg.spark.deployment.measurements import batches_of, measure_links
 from thalweg.spark.deployment.outage import DiskOutage
 from thalweg.spark.deployment.parts import Decides, RunParts
 from thalweg.spark.deployment.plan import Cuts
@@ -47,7 +50,7 @@ class DeploymentLoop:
     def __init__(self, parts: RunParts, now_s: float) -> None:
         self._parts = parts
         self._record = record = RunRecord(parts, now_s)
-        self._remembered = AdapterState()
+        self._remembered = ControllerState()
         self._history = parts.folder.read_history()
         self._outage = DiskOutage(parts, record.chronicle, record.now_s, self._say_outage)
         self._recovery = Recovery(parts, record, self._outage)
@@ -172,7 +175,7 @@ class DeploymentLoop:
             self._record.publish()
             return
         verdict = self._decide(adapter)
-        self._record.seen = {"figures": figures_of(verdict.seen)} if verdict.seen else {}
+        self._see(adapter, verdict.situation)
         if verdict.cuts is None:
             self._write_decision(now_s, "look", verdict.reason, self.cuts)
             self._record.publish()
@@ -182,20 +185,37 @@ class DeploymentLoop:
 
     def _watch(self, now_s: float) -> None:
         """Count what has come, and ask the sites what they did and how they are doing."""
-        self._record.count(now_s)
+        arrived = self._record.count(now_s)
         records = self._parts.runtime.records()
         watcher = self._parts.watcher
         if watcher is not None and self._record.states.change is None:
             watcher.look(records, self.cuts, now_s)
         elif watcher is not None:
             watcher.take(records)
+        self._learn([*arrived, *records], now_s)
         self._record.take_sites(self._parts.runtime.status(), now_s)
+
+    def _learn(self, records: Sequence[Mapping[str, Any]], now_s: float) -> None:
+        """Have the controller learn what has arrived, what batches did, and what links carry."""
+        adapter, clock_s = self._parts.adapter, self._parts.clock()
+        if adapter is None:
+            return
+        events: list[Event] = [Arrived(time_s=clock_s, events=dict(self._parts.tally.rows_in))]
+        events += batches_of(records, self.cuts, self._parts.speed_ips())
+        if self._parts.watcher is not None:
+            figures = self._parts.watcher.monitor.figures(now_s)
+            links = measure_links(figures, self.cuts, clock_s)
+            events += [] if links is None else [links]
+        self._remembered = adapter.learn(self._remembered, events)
+
+    def _see(self, adapter: Decides, situation: Situation | None) -> None:
+        self._record.seen = seen_of(adapter, self._remembered, situation, self._record.now_s())
 
     def _decide(self, adapter: Decides) -> Verdict:
         """What to do; whatever keeps that from being found does not keep the run from going on."""
         try:
             verdict, self._remembered = adapter.look(
-                self._remembered, self._parts.clock(), self.cuts, self._parts.tally.rates()
+                self._remembered, self._parts.clock(), self.cuts
             )
             if verdict.cuts is not None:
                 self._parts.require_cuts(verdict.cuts)
@@ -205,14 +225,14 @@ class DeploymentLoop:
 
     def _observe(self) -> None:
         """Learn the figures of the cuts that run, and decide nothing."""
-        adapter, rates = self._parts.adapter, self._parts.tally.rates()
-        if adapter is None or rates is None:
+        adapter = self._parts.adapter
+        if adapter is None:
             return
         try:
-            seen = adapter.observe(self._parts.clock(), self.cuts, rates)
+            seen = adapter.observe(self._remembered, self._parts.clock(), self.cuts)
         except ThalwegError:
             return
-        self._record.seen = {"figures": figures_of(seen)}
+        self._see(adapter, seen)
 
     def _say_outage(self, note: str, waiting: bool) -> None:
         otherwise = "starting" if self._is_starting else "running"
@@ -235,6 +255,9 @@ class DeploymentLoop:
             InvalidInput: where the sites cannot run them.
         """
         self._parts.require_cuts(cuts)
+        if self._parts.adapter is not None:
+            begin_s = self._parts.clock()
+            self._remembered = self._parts.adapter.begin_change(self._remembered, begin_s)
         file = None if plan is None else self._parts.folder.keep_plan(plan.to_json())
         self._changer.begin(
             Change(
@@ -254,6 +277,10 @@ class DeploymentLoop:
 
     def _end_change(self, change: Change, error: Exception | None, *, after: AfterChange) -> None:
         record, end_s = self._record, change.at_s + change.seconds
+        if self._parts.adapter is not None:
+            self._remembered = self._parts.adapter.end_change(
+                self._remembered, self._parts.clock(), done=error is None
+            )
         what = "cuts did not get there" if error else "cuts are in force"
         text = str(error) if error else describe_cuts(self.cuts)
         record.chronicle.tell_mark(end_s, "change", what, text, event=change.event, phase="end")

@@ -3,37 +3,58 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from thalweg.adapt.observation import Observation
+from thalweg.adapt.controller import Controller
+from thalweg.adapt.events import Event, Situation
+from thalweg.adapt.state import ControllerState
 from thalweg.spark.deployment.chronicle import Chronicle
-from thalweg.spark.deployment.decisions import AdapterState, Verdict
+from thalweg.spark.deployment.decisions import Verdict
 from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.operations import InlineOperations, Operations
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.restarts import RestartBudget
 from thalweg.spark.deployment.runtime import Runtime
-from thalweg.spark.deployment.tally import Rates, Tally
+from thalweg.spark.deployment.tally import Tally
 from thalweg.spark.deployment.watch import Watcher
 
 
 class Decides(Protocol):
-    """What a run asks about its cuts; see `thalweg.spark.deployment.decisions.Adapter`."""
+    """What decides about a run's cuts; see `thalweg.spark.deployment.decisions.Adapter`."""
+
+    @property
+    def controller(self) -> Controller:
+        """What it asks."""
+        ...
+
+    def learn(self, state: ControllerState, events: Iterable[Event]) -> ControllerState:
+        """What is known after these events."""
+        ...
 
     def look(
-        self, state: AdapterState, now_s: float, cuts: Cuts, rates: Rates | None
-    ) -> tuple[Verdict, AdapterState]:
+        self, state: ControllerState, now_s: float, cuts: Cuts
+    ) -> tuple[Verdict, ControllerState]:
         """What to do about the cuts that run, and what to remember."""
         ...
 
-    def hold(self, state: AdapterState, now_s: float, by: str) -> AdapterState:
+    def observe(self, state: ControllerState, now_s: float, cuts: Cuts) -> Situation | None:
+        """What the cuts cost, and nothing decided."""
+        ...
+
+    def hold(self, state: ControllerState, now_s: float, by: str) -> ControllerState:
         """Remember that cuts were set by hand."""
         ...
 
-    def observe(self, now_s: float, cuts: Cuts, rates: Rates) -> Observation:
-        """What the cuts cost at these rates."""
+    def begin_change(self, state: ControllerState, now_s: float) -> ControllerState:
+        """Remember that cuts are being changed."""
+        ...
+
+    def end_change(
+        self, state: ControllerState, now_s: float, *, done: bool = True
+    ) -> ControllerState:
+        """Remember that the change under way has ended."""
         ...
 
 
@@ -65,5 +86,7 @@ class RunParts:
     sleep: Callable[[float], None] = time.sleep
     operations: Operations = field(default_factory=InlineOperations)
     """Does what takes long: beside the run, or at once."""
+    speed_ips: Callable[[], Mapping[str, float]] = dict
+    """Instructions/s of a core of each site, as far as they are known by now."""
     publish: Callable[[dict[str, Any]], None] | None = None
     """Takes a status when there is another; without one, it goes into the folder."""

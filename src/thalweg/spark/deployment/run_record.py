@@ -18,7 +18,7 @@ from thalweg.spark.deployment.status import (
     same_cuts,
 )
 from thalweg.spark.deployment.tally import Rates
-from thalweg.spark.monitor.record import arrival_of
+from thalweg.spark.monitor.record import Record, arrival_of
 from thalweg.spark.site.site import SiteStatus
 
 _NOT_IN_REPORT = ("pid", "heartbeat_s", "rates", "last_decision", "note", "changes", "under_way")
@@ -65,11 +65,13 @@ class RunRecord:
             self.states = states
             self.publish()
 
-    def count(self, now_s: float) -> None:
-        """Count what has come; arrivals are told once, so the monitor has to hear of them now."""
-        arrived = self._parts.tally.update(self._parts.clock())
+    def count(self, now_s: float) -> list[Record]:
+        """Count what has come; gives the records of what has arrived, which the monitor takes."""
+        segments = self._parts.tally.update(self._parts.clock())
+        arrived = [arrival_of(segment, now_s) for segment in segments]
         if self._parts.watcher is not None:
-            self._parts.watcher.take(arrival_of(segment, now_s) for segment in arrived)
+            self._parts.watcher.take(arrived)
+        return arrived
 
     def take_sites(self, sites: Mapping[str, SiteStatus], now_s: float) -> None:
         """Learn how the sites are doing."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from thalweg.adapt.observation import Observation
 from thalweg.errors import Defects, nearest
-from thalweg.estimate.evaluate import make_plan
 from thalweg.estimate.rates import estimate_rates
-from thalweg.model import Application, Limits
+from thalweg.model import Application
 from thalweg.model.deployment import deploy
 from thalweg.model.network import Network, Tier
 from thalweg.model.placement import Instance, Placement
@@ -19,7 +17,6 @@ from thalweg.model.problem import Problem
 from thalweg.spark.monitor.figures import Figures, Flow
 
 _BITS = 8.0
-_MEASURED = "measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,28 +50,6 @@ def measured_problem(application: Application, network: Network, figures: Figure
         if key in figures.sources:
             rates[key] = figures.sources[key]
     return Problem(application=application, network=network, rates=rates)
-
-
-def to_observation(
-    application: Application,
-    network: Network,
-    placement: Placement,
-    figures: Figures,
-    *,
-    limits: Limits | None = None,
-) -> Observation:
-    """What a trigger decides on: the deployment that runs, evaluated at the measured rates.
-
-    The uplink is the larger of what the model says and what was measured, so that traffic which the
-    model does not foresee is seen, too. Inputs are the rates in the order of the problem's births.
-    """
-    problem = measured_problem(application, network, figures)
-    plan = make_plan(problem, placement, strategy=_MEASURED, objective_name="usage")
-    given = application.limits if limits is None else limits
-    inputs = problem.births.rate.tolist()
-    seen = Observation.of(plan, figures.at_s, given, inputs=inputs)
-    sent_bps = _BITS * sum(figures.links.values())
-    return replace(seen, uplink_bps=max(seen.uplink_bps, sent_bps))
 
 
 def place_cuts(

@@ -46,8 +46,12 @@ class Figures:
     """(source, site) → events/s: those that arrive, where gateways tell, else those read."""
     operators: Mapping[tuple[str, str], Flow] = field(default_factory=dict)
     """(operator, site) → its flow."""
+    reading: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """(source, site) → events/s that the site's query reads, late or not."""
     streams: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """(stream of the log, site) → bytes/s that the site's queries publish."""
+    """(stream of the log, site) → bytes/s of data that the site's queries publish."""
+    link_streams: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """The same as it is on a link: compressed and packed, where that is known."""
     lag_s: Mapping[str, float] = field(default_factory=dict)
     """Site → how far it is behind the newest event."""
     watermark_s: Mapping[str, float] = field(default_factory=dict)
@@ -59,9 +63,9 @@ class Figures:
 
     @property
     def links(self) -> dict[str, float]:
-        """Site → bytes/s of rows that it sends to the cloud."""
+        """Site → bytes/s that it sends to the cloud."""
         sent: dict[str, float] = {}
-        for (stream, site), rate in self.streams.items():
+        for (stream, site), rate in {**self.streams, **self.link_streams}.items():
             # What sites say of their time is not planned for, and next to nothing.
             if stream.startswith(f"{EDGES}/") and "+" in stream:
                 sent[site] = sent.get(site, 0.0) + rate

@@ -205,6 +205,7 @@ class _Look:
     def figures(self) -> Figures:
         sources: dict[tuple[str, str], float] = {}
         arriving: dict[tuple[str, str], float] = {}
+        on_links: dict[tuple[str, str], float] = {}
         operators: dict[tuple[str, str], Flow] = {}
         streams: dict[tuple[str, str], float] = {}
         load: dict[str, float] = {}
@@ -223,13 +224,17 @@ class _Look:
                     sources[name, site] = flow.rows_out_per_s
             sizes = self._rates(chain, "bytes", weighted)
             streams |= {(name, site): rate for name, rate in sizes.items()}
+            packed = sizes | self._rates(chain, "link_bytes", weighted)
+            on_links |= {(name, site): rate for name, rate in packed.items()}
             load[site] = sum(weight * record["batch_s"] for weight, record in weighted)
         return Figures(
             at_s=self._now_s,
             window_s=self._window_s,
             sources=sources | arriving,
             operators=operators,
+            reading=sources,
             streams=streams,
+            link_streams=on_links,
             lag_s=self._newest("lag_s"),
             watermark_s=self._newest("watermark_s"),
             latencies=self._latencies(),
