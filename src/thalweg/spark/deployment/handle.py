@@ -43,6 +43,7 @@ from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.deployment.runtime import Runtime, open_runtime
 from thalweg.spark.deployment.spec import DeploymentSpec
+from thalweg.spark.deployment.speeds import SiteSpeeds
 from thalweg.spark.deployment.storage import find_outage
 from thalweg.spark.deployment.tally import Tally
 from thalweg.spark.deployment.timeline import Timeline, count_cores
@@ -283,6 +284,10 @@ class Deployment:
             mended=mended,
             find_outage=partial(find_outage, prepared.spec),
             is_stopping=self._stopping.is_set,
+            speed_ips=SiteSpeeds(
+                {spec.name: spec.master for spec in prepared.site_specs},
+                prepared.adapter.network,
+            ).known,
             operations=ThreadedOperations(),
             publish=self._tell,
         )
