@@ -229,16 +229,19 @@ def test_a_parent_killed_leaves_no_process_behind(orphan: subprocess.Popen[str])
 
 @pytest.mark.slow
 def test_a_site_that_hangs_is_told_and_a_command_to_it_times_out(tmp_path: Path) -> None:
-    with Sites(silence_s=5) as sites:
+    with Sites(silence_s=5, unheard_s=1.0) as sites:
         (site,) = sites.start([SiteSpec(name="one", folder=tmp_path)])
         process = psutil.Process(site.pid)
         process.suspend()
         wait_for(lambda: process.status() == psutil.STATUS_STOPPED)
         with pytest.raises(SiteError, match=r"site one: ping: no answer within 0.5 s"):
             site.ping(timeout_s=0.5)
-        event = sites.next_event(PATIENCE_S)
-        assert event is not None
-        assert (event.site, event.kind) == ("one", "silent")
+        for kind in ("unheard", "silent"):
+            event = sites.next_event(PATIENCE_S)
+            assert event is not None
+            assert (event.site, event.kind) == ("one", kind)
+        status = sites.status()["one"]
+        assert (status.alive, status.answered) == (True, False)
         process.resume()
         event = sites.next_event(PATIENCE_S)
         assert event is not None

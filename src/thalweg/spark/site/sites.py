@@ -28,7 +28,7 @@ from thalweg.spark.site.site import (
 _SUPERVISION_S = 0.25
 _STATUS_S = 1.0
 # Five beats that did not come.
-_UNHEARD_S = 2.5
+UNHEARD_S = 2.5
 
 
 class Sites(Mapping[str, Site]):
@@ -44,12 +44,16 @@ class Sites(Mapping[str, Site]):
     Every site is a driver process of its own. One that ends is noticed at once, and told as an
     event; `restart` starts it again with the queries that it had. Whatever happens to this
     process, kill -9 included, its sites end within seconds.
+
+    One that is not heard for `silence_s` is told as silent; where somebody wants to know much
+    earlier that it does not work, as unheard after `unheard_s`.
     """
 
-    def __init__(self, *, silence_s: float = 10.0) -> None:
+    def __init__(self, *, silence_s: float = 10.0, unheard_s: float | None = None) -> None:
         self._sites: dict[str, Site] = {}
         self._events: queue.Queue[SiteEvent] = queue.Queue()
         self._silence_s = silence_s
+        self._unheard_s = silence_s if unheard_s is None else unheard_s
         self._unheard: dict[str, str] = {}
         """Sites that were not heard lately, and the last that was told of each."""
         self._expected: set[int] = set()
@@ -146,7 +150,7 @@ class Sites(Mapping[str, Site]):
         """
 
         def ask(site: Site) -> SiteStatus:
-            if site.silent_s <= _UNHEARD_S:
+            if site.silent_s <= UNHEARD_S:
                 with suppress(SiteError):
                     return site.status(timeout_s)
             return site.last_status()
@@ -161,7 +165,7 @@ class Sites(Mapping[str, Site]):
         """
 
         def ask(site: Site) -> list[dict[str, Any]]:
-            if site.silent_s <= _UNHEARD_S:
+            if site.silent_s <= UNHEARD_S:
                 with suppress(SiteError):
                     return site.records(timeout_s)
             return []
@@ -288,7 +292,7 @@ class Sites(Mapping[str, Site]):
                 # Nobody is heard before Spark is there.
                 continue
             silent_s = site.silent_s
-            kind = "unheard" if silent_s > min(_UNHEARD_S, self._silence_s) else "heard"
+            kind = "unheard" if silent_s > self._unheard_s else "heard"
             kind = "silent" if silent_s > self._silence_s else kind
             before = self._unheard.get(site.name, "heard")
             if kind == before or (kind, before) == ("unheard", "silent"):
