@@ -281,32 +281,37 @@ class DeploymentLoop:
             self._remembered = self._parts.adapter.end_change(
                 self._remembered, self._parts.clock(), done=error is None
             )
-        what = "cuts did not get there" if error else "cuts are in force"
-        text = str(error) if error else describe_cuts(self.cuts)
-        record.chronicle.tell_mark(end_s, "change", what, text, event=change.event, phase="end")
-        if error is None:
-            if self._parts.watcher is not None:
-                self._parts.watcher.changed(end_s)
-            decision = self._write_decision(
-                change.at_s,
-                change.cause,
-                change.reason,
-                change.before,
-                plan=change.plan_file,
-                steps=change.steps,
-                seconds=change.seconds,
-                rates=change.rates,
-                figures=change.figures,
-            )
-            decision["expected"] = expected_of(change.plan)
-            record.changes.append(decision)
-            record.chronicle.tell_cuts(
-                end_s, change.cause, change.reason, self.cuts, change.plan_file
-            )
-            if change.cause != ROLLBACK:
-                self._keep_history(self.cuts, change.reason, change.at_s, change.plan_file)
+        try:
+            if error is None:
+                self._learn_what_runs(change, end_s)
+        finally:
+            what = "cuts did not get there" if error else "cuts are in force"
+            text = str(error) if error else describe_cuts(self.cuts)
+            record.chronicle.tell_mark(end_s, "change", what, text, event=change.event, phase="end")
         record.publish()
         after(error)
+
+    def _learn_what_runs(self, change: Change, end_s: float) -> None:
+        """Write down a change whose cuts are in force."""
+        record = self._record
+        if self._parts.watcher is not None:
+            self._parts.watcher.changed(end_s)
+        decision = self._write_decision(
+            change.at_s,
+            change.cause,
+            change.reason,
+            change.before,
+            plan=change.plan_file,
+            steps=change.steps,
+            seconds=change.seconds,
+            rates=change.rates,
+            figures=change.figures,
+        )
+        decision["expected"] = expected_of(change.plan)
+        record.changes.append(decision)
+        record.chronicle.tell_cuts(end_s, change.cause, change.reason, self.cuts, change.plan_file)
+        if change.cause != ROLLBACK:
+            self._keep_history(self.cuts, change.reason, change.at_s, change.plan_file)
 
     def _write_decision(self, *told: Any, **more: Any) -> dict[str, Any]:
         return self._record.write_decision(*told, **more)
