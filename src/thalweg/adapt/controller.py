@@ -31,7 +31,8 @@ from thalweg.adapt.events import (
 from thalweg.adapt.forecast import Forecaster
 from thalweg.adapt.state import ControllerState, InvalidTransition
 from thalweg.adapt.trigger import Trigger
-from thalweg.estimate.evaluate import make_plan
+from thalweg.estimate.evaluate import evaluate, make_plan
+from thalweg.estimate.usage import COMPUTE_WEIGHT, NETWORK_WEIGHT, estimate_usage
 from thalweg.model.application import Application, Limits
 from thalweg.model.network import Network
 from thalweg.model.placement import Placement
@@ -99,6 +100,19 @@ class Controller:
             current=running,
             **self.options,
         )
+
+    def cost(self, problem: Problem, placement: Placement) -> float:
+        """RU with the weights that the strategy is given, if it is given any."""
+        if not self.options.keys() & {"compute_weight", "network_weight"}:
+            return self.evaluate(problem, placement).estimate.usage
+        found = evaluate(problem, placement)
+        return estimate_usage(
+            found.deployment,
+            found.rates,
+            found.demand,
+            compute_weight=float(self.options.get("compute_weight", COMPUTE_WEIGHT)),
+            network_weight=float(self.options.get("network_weight", NETWORK_WEIGHT)),
+        ).total
 
     @property
     def limits(self) -> Limits:

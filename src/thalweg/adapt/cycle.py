@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BETTER = 0.02
 """How much lower the usage has to be for a change that only measured figures speak for."""
 _REMEMBERED_STEPS = 64
+_LEAST_STEPS = 10
+_JUMP = 0.3
 _LINKS_FRESH_S = 6.0
 _LARGEST_RATE = 1e15
 
@@ -66,6 +68,8 @@ class _Cycle:
         if rates is None:
             return self._state, (self._keep("kept: no rates are known yet"),)
         steps = (*self._state.steps, (self._cycle.time_s, rates))[-_REMEMBERED_STEPS:]
+        if self._state.rates is None and (self._unsettled or _has_jumped(steps)):
+            steps = steps[-1:]
         self._state = replace(self._state, steps=steps)
         if running is None:
             first = Decision(adapt=True, reason="first deployment")
@@ -176,7 +180,8 @@ class _Cycle:
         if self._cycle.coming is not None:
             return list(self._cycle.coming)
         own, steps = self._own, self._state.steps
-        if own.forecaster is None or len(steps) < 2:
+        # What has just begun, or jumped, is no trend: that is extrapolated, or waited for.
+        if own.forecaster is None or len(steps) < _LEAST_STEPS or self._unsettled:
             return []
         pairs = sorted(steps[-1][1])
         history = np.array([[rates.get(pair, 0.0) for pair in pairs] for _, rates in steps])
@@ -303,7 +308,7 @@ class _Cycle:
         """Ask once more where figures turn out to be others than those that were planned with."""
         state, now_s = self._state, self._cycle.time_s
         changed = self._changed_figures()
-        if not changed or self._unsettled:
+        if not changed or self._unsettled or len(state.steps) < 2:
             return state, (self._keep(decision.reason, situation),)
         own = self._own
         rest_s = own.trigger.rest_s if own.trigger is not None else 0.0
@@ -313,9 +318,8 @@ class _Cycle:
             return state, (self._keep(decision.reason, situation),)
         state = replace(state, planned=self._figures())
         plan = self._find(self._rates or {})
-        better = plan.estimate.usage < situation.estimated.usage * (1.0 - BETTER)
         # What is cheaper by the model and breaks something else is no improvement.
-        if plan.placement == self._cycle.running or not better or plan.violations:
+        if plan.placement == self._cycle.running or plan.violations or not self._is_better(plan):
             keep = Keep(
                 time_s=self._cycle.time_s,
                 reason=decision.reason,
@@ -344,6 +348,14 @@ class _Cycle:
         )
         return state, (adapt,)
 
+    def _is_better(self, plan: Plan) -> bool:
+        """Whether a plan is clearly cheaper than what runs, as the strategy weighs it."""
+        problem, running = self._problem(self._rates or {}), self._cycle.running
+        if running is None or not any((self._rates or {}).values()):
+            return False
+        here = self._own.cost(problem, running)
+        return self._own.cost(problem, plan.placement) < here * (1.0 - BETTER)
+
     def _has_new_figures(self) -> bool:
         """Whether a figure has been measured that nobody knew when the strategy was asked."""
         return not self._figures().keys() <= self._state.planned.keys()
@@ -358,6 +370,14 @@ class _Cycle:
                 if estimate.differs_from(planned, DEVIATION):
                     found.append(f"{operator} {figure} {planned:.3g} → {estimate.value:.3g}")
         return found
+
+
+def _has_jumped(steps: tuple[tuple[float, Rates], ...]) -> bool:
+    """Whether the sum of all rates is another than a step ago."""
+    if len(steps) < 2:
+        return False
+    before, now = (math.fsum(rates.values()) for _, rates in steps[-2:])
+    return abs(now - before) > _JUMP * max(now, before)
 
 
 def _largest(rows: list[Rates]) -> dict[Pair, float]:

@@ -21,6 +21,9 @@ from thalweg.model.figures import sum_at
 from thalweg.model.graph import Floats
 from thalweg.model.network import Network, Tier
 
+COMPUTE_WEIGHT, NETWORK_WEIGHT = 0.5, 0.5
+"""w_c and w_n of formula (30), unless a strategy is given others."""
+
 
 @dataclass(frozen=True, eq=False)
 class Usage:
@@ -54,8 +57,8 @@ def estimate_usage(
     rates: Rates,
     demand: Demand,
     *,
-    compute_weight: float = 0.5,
-    network_weight: float = 0.5,
+    compute_weight: float = COMPUTE_WEIGHT,
+    network_weight: float = NETWORK_WEIGHT,
     model: ResponseModel | None = None,
     emission: Floats | None = None,
 ) -> Usage:

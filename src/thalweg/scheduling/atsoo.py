@@ -12,6 +12,7 @@ import numpy as np
 
 from thalweg.errors import InvalidInput
 from thalweg.estimate.evaluate import make_plan
+from thalweg.estimate.usage import COMPUTE_WEIGHT, NETWORK_WEIGHT
 from thalweg.model.graph import Floats
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
@@ -30,10 +31,15 @@ def atsoo(
     problem: Problem,
     current: Placement | None = None,
     *,
+    compute_weight: float = COMPUTE_WEIGHT,
+    network_weight: float = NETWORK_WEIGHT,
     energy_weight: float = 0.0,
     state_weight: float = 0.0,
 ) -> Plan:
     """Adapts the current cuts; without any, the answer of `tsoo`.
+
+    `compute_weight` and `network_weight` are w_c and w_n of formula (30), by which it chooses; the
+    usage of the plan is shown with equal weights, as that of all plans.
 
     In this order: fogs that are too full, the limit of the uplink, the response time, usage. The
     plan violates nothing that keeping the current placement would not violate.
@@ -41,7 +47,14 @@ def atsoo(
     started = perf_counter()
     table = Table.of(problem)
     running = None if current is None else table.choice_of(current)
-    cost = cost_cuts_with(table, running, energy_weight=energy_weight, state_weight=state_weight)
+    cost = cost_cuts_with(
+        table,
+        running,
+        compute_weight=compute_weight,
+        network_weight=network_weight,
+        energy_weight=energy_weight,
+        state_weight=state_weight,
+    )
     if running is None:
         search, why = schedule_afresh(table, cost)
     else:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from thalweg.errors import Defects
 from thalweg.estimate.demand import window_passes
+from thalweg.estimate.usage import COMPUTE_WEIGHT, NETWORK_WEIGHT
 from thalweg.model.graph import Floats
 from thalweg.model.network import Tier
 from thalweg.scheduling.schedule import Choice, Table
@@ -50,20 +51,28 @@ def cost_cuts_with(
     table: Table,
     running: Choice | None,
     *,
+    compute_weight: float = COMPUTE_WEIGHT,
+    network_weight: float = NETWORK_WEIGHT,
     energy_weight: float = 0.0,
     state_weight: float = 0.0,
     reschedule_weight: float = 0.0,
 ) -> Floats:
-    """RU_j and the weighted further terms of every cut and stream.
+    """RU_j, w_c · CRU_j + w_n · NRU_j, and the weighted further terms of every cut and stream.
 
     `running` are the cuts that run now; without them nothing moves, and moving costs nothing.
     """
     require_weights(
+        compute_weight=compute_weight,
+        network_weight=network_weight,
         energy_weight=energy_weight,
         state_weight=state_weight,
         reschedule_weight=reschedule_weight,
     )
-    cost = table.usage
+    if (compute_weight, network_weight) == (COMPUTE_WEIGHT, NETWORK_WEIGHT):
+        cost = table.usage
+    else:
+        cost = _weighted(compute_weight, table.costs.compute_usage)
+        cost = cost + _weighted(network_weight, table.costs.network_usage)
     if energy_weight > 0:
         cost = cost + energy_weight * energy_usage(table)
     if running is not None and state_weight > 0:
@@ -71,6 +80,11 @@ def cost_cuts_with(
     if running is not None and reschedule_weight > 0:
         cost = cost + reschedule_weight * replicas_changed(table, running)
     return cost
+
+
+def _weighted(weight: float, cost: Floats) -> Floats:
+    """A part of RU; 0 · ∞ is no number: what has no weight adds nothing."""
+    return weight * cost if weight > 0 else np.zeros_like(cost)
 
 
 def energy_usage(table: Table, model: EnergyModel | None = None) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
+from thalweg.estimate.usage import COMPUTE_WEIGHT, NETWORK_WEIGHT
 from thalweg.model.graph import Floats
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
@@ -21,18 +22,33 @@ from thalweg.strategy import strategy
 
 
 @strategy("tsoo", "least usage within the limits, searched greedily from scratch")
-def tsoo(problem: Problem, current: Placement | None = None, *, energy_weight: float = 0.0) -> Plan:
+def tsoo(
+    problem: Problem,
+    current: Placement | None = None,
+    *,
+    compute_weight: float = COMPUTE_WEIGHT,
+    network_weight: float = NETWORK_WEIGHT,
+    energy_weight: float = 0.0,
+) -> Plan:
     """The cheapest cut of every stream; where that breaks a limit, a greedy repair.
 
     The repair starts from the cuts of least network usage, which decide whether the uplink can be
     kept at all; moves operators of too slow streams back to the cloud, then down to the fog; and
     at last takes the moves that save most, each stream once. Where a limit stays broken the last
     cuts are the answer, and the plan says what they break. `current` is ignored.
+    `compute_weight` and `network_weight` are w_c and w_n of formula (30).
     """
     del current
     started = perf_counter()
     table = Table.of(problem)
-    search, why = schedule_afresh(table, cost_cuts_with(table, None, energy_weight=energy_weight))
+    cost = cost_cuts_with(
+        table,
+        None,
+        compute_weight=compute_weight,
+        network_weight=network_weight,
+        energy_weight=energy_weight,
+    )
+    search, why = schedule_afresh(table, cost)
     return plan_cuts(table, search.choice, strategy="tsoo", why=why, started=started)
 
 
