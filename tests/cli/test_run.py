@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
 import signal
 import socket
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from thalweg.errors import InvalidInput
 from thalweg.files.save import save
 from thalweg.model.workload import Workload
 from thalweg.scenarios import fog_cloud
@@ -121,6 +124,110 @@ def test_a_run_that_is_to_go_on_is_not_begun_where_there_is_none(thalweg: Any, c
     (city / "run").mkdir()
     assert thalweg(*RUN, "--resume", "--for", "100 ms").code == 2
     assert list((city / "run").iterdir()) == []
+
+
+EDITED = """
+from thalweg.spark.pipeline import Pipeline
+
+LIMIT = 5
+flow = Pipeline("flow")
+rides = flow.source("rides", schema="n long, zone int", key="zone", rate=10.0)
+
+def is_dear(frame):
+    return frame.where(f"n > {LIMIT}")
+
+@flow.operator(rides, kind="row-wise")
+def clean(rides):
+    return is_dear(rides)
+
+flow.sink("board", clean)
+"""
+EDITED_RUN = ("run", "edited_flow:flow", "net.yaml", "--for", "100 ms", "--keep")
+
+
+@pytest.fixture
+def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Writes the module `edited_flow`, with some of its text replaced, for the next command."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(*texts: str) -> None:
+        text = EDITED
+        for before, after in zip(texts[::2], texts[1::2], strict=True):
+            assert before in text
+            text = text.replace(before, after)
+        (tmp_path / "edited_flow.py").write_text(text)
+        sys.modules.pop("edited_flow", None)
+        importlib.invalidate_caches()
+
+    yield write
+    sys.modules.pop("edited_flow", None)
+
+
+def test_other_code_is_refused_with_all_that_differs_and_nothing_starts(
+    thalweg: Any, city: Path, edit: Callable[..., None]
+) -> None:
+    edit()
+    assert thalweg(*EDITED_RUN).code == 0
+    digest = json.loads((city / "run" / "run.json").read_text())["code"]["digest"]
+    assert {d["code"] for d in RunFolder("run").read_decisions()} == {digest}
+    report = json.loads((city / "run" / "report.json").read_text())
+    assert report["code"] == RunFolder("run").read_status()["code"] == digest
+    assert f"code {digest[:12]}\n" in thalweg("status", "run").out
+    # Comments and figures for planning are no other code.
+    edit("rate=10.0)", "rate=99.0)  # More.")
+    assert thalweg(*EDITED_RUN, "--resume").code == 0
+    files = {f: f.read_bytes() for f in (city / "run").rglob("*") if f.is_file()}
+    edit("LIMIT = 5", "LIMIT = 6")
+    for option in ("--no-page", "--resume", "--dry-run"):
+        shown = thalweg(*EDITED_RUN, option)
+        assert shown.code == 2
+        assert "operator clean: reaches edited_flow.LIMIT, which has changed: got" in shown.err
+        assert f"need {digest[:12]}, the code that this run began with" in shown.err
+        assert "Hint: go back to that code, or run this one in another folder." in shown.err
+    edit("is_dear(rides)", "is_dear(rides.limit(1))", '"board"', '"list"')
+    told = thalweg(*EDITED_RUN).err
+    changes = "operator clean: its function has changed", "sink board: is gone", "sink list: is new"
+    assert all(change in told for change in changes)
+    with pytest.raises(InvalidInput, match="its function has changed"):
+        deployment.Deployment("edited_flow:flow", "net.yaml", folder="run")
+    assert files == {f: f.read_bytes() for f in (city / "run").rglob("*") if f.is_file()}
+    edit()
+    assert thalweg(*EDITED_RUN).code == 0
+
+
+def test_a_run_that_began_after_another_was_prepared_keeps_its_code(
+    thalweg: Any, city: Path, edit: Callable[..., None]
+) -> None:
+    edit()
+    prepared = deployment.Deployment("edited_flow:flow", "net.yaml", folder="run")
+    edit("n > {LIMIT}", "n < {LIMIT}")
+    assert thalweg(*EDITED_RUN).code == 0
+    with pytest.raises(InvalidInput, match=r"reaches edited_flow\.is_dear, which has changed"):
+        prepared.start()
+    assert not RunFolder("run").is_held()
+
+
+def test_a_folder_of_an_earlier_version_takes_the_code_and_says_since_when(
+    thalweg: Any, city: Path, edit: Callable[..., None]
+) -> None:
+    edit()
+    assert thalweg(*EDITED_RUN).code == 0
+    file = city / "run" / "run.json"
+    data = json.loads(file.read_text())
+    digest = data.pop("code")["digest"]
+    del data["code_since_s"]
+    file.write_text(json.dumps({**data, "thalweg_run": 1}))
+    assert thalweg(*EDITED_RUN).code == 0
+    data = json.loads(file.read_text())
+    assert (data["thalweg_run"], data["code"]["digest"]) == (2, digest)
+    told = thalweg("status", "run").out
+    assert re.search(rf"code {digest[:12]} since .* UTC; that of the rows before is unknown", told)
+    # It stays so at the next start.
+    assert thalweg(*EDITED_RUN).code == 0
+    assert json.loads(file.read_text())["code_since_s"] == data["code_since_s"]
+    edit("n > {LIMIT}", "n < {LIMIT}")
+    assert thalweg(*EDITED_RUN).code == 2
 
 
 def test_a_trip_file_is_replayed(thalweg: Any, city: Path) -> None:

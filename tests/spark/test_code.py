@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,15 @@ from thalweg.errors import InvalidInput
 
 pytest.importorskip("pyspark")
 
-from thalweg.spark.pipeline import Pipeline
-from thalweg.spark.pipeline.code import PipelineCode, code_of
+from thalweg.spark.deployment.folder import RunFolder
+from thalweg.spark.deployment.manifest import RunManifest
+from thalweg.spark.deployment.rows_code import compare_code
+from thalweg.spark.log.founding import found_log
+from thalweg.spark.pipeline import Pipeline, load_pipeline
+from thalweg.spark.pipeline.code import PipelineCode, StepCode, code_of
 from thalweg.spark.pipeline.source_code import describe_function
+from thalweg.spark.query.queries import check_query
+from thalweg.spark.query.spec import QuerySpec
 
 FLOW = '''
 """A shop."""
@@ -461,3 +469,93 @@ def test_code_comes_back_from_plain_data_and_nothing_else_does(load: Load, tmp_p
     # Digests of another version of Thalweg say nothing.
     other = PipelineCode.from_dict({**told, "steps": {}, "method": 99})
     found.require_same(other)
+
+
+# The code of a run
+
+
+def manifest_with(code: PipelineCode | None, **fields: Any) -> RunManifest:
+    given: dict[str, Any] = {"pipeline": "a:b", "graph": "1", "network": "city", "cloud": "cloud"}
+    return RunManifest(**given, fogs=("fog-0",), code=code, **fields)
+
+
+def some_code(text: str, method: int = 1) -> PipelineCode:
+    step = StepCode(settings={"kind": "row-wise"}, function=text)
+    return PipelineCode(steps={"clean": step}, method=method)
+
+
+def test_a_folder_takes_one_code_and_keeps_since_when(tmp_path: Path) -> None:
+    folder, code = RunFolder(tmp_path), some_code("one")
+    assert folder.claim(manifest_with(None), 1.0).code_since_s is None
+    assert folder.claim(manifest_with(code), 2.0).code_since_s == 2.0
+    assert folder.claim(manifest_with(code), 3.0).code_since_s == 2.0
+    assert folder.read_manifest() == manifest_with(code, code_since_s=2.0)
+    with pytest.raises(InvalidInput) as refused:
+        folder.claim(manifest_with(some_code("two"), ships=True), 4.0)
+    told = [defect.path for defect in refused.value.defects]
+    assert told == ["operator clean: its function has changed", "link"]
+    assert folder.read_manifest().code == code
+    # Where digests cannot be compared, the graph still can.
+    later = folder.claim(manifest_with(some_code("two", method=2)), 5.0)
+    assert later.code_since_s == 5.0
+    with pytest.raises(InvalidInput, match="its operators have changed"):
+        folder.claim(replace(manifest_with(code), graph="2"), 6.0)
+
+
+@pytest.mark.parametrize(
+    "spoilt", [3, {}, {"steps": []}, {"steps": {"a": 1}, "definitions": {}, "method": 1}]
+)
+def test_a_manifest_with_other_data_for_its_code_is_refused(tmp_path: Path, spoilt: object) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_manifest(manifest_with(some_code("one")))
+    data = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**data, "code": spoilt}))
+    with pytest.raises(InvalidInput, match="as a run writes it"):
+        folder.read_manifest()
+
+
+def test_the_codes_of_rows_are_told_with_since_when() -> None:
+    code, other = some_code("one"), some_code("two")
+    plain = compare_code(manifest_with(code), [{"code": code.digest, "at_s": 1.0}], code)
+    assert (plain.is_same, plain.changes) == (True, ())
+    assert plain.describe() == (
+        f"the rows were made with code {code.digest[:12]}; this is that code"
+    )
+    differs = compare_code(manifest_with(code), [], other)
+    assert differs.is_same is False
+    assert differs.describe().splitlines()[1:] == ["operator clean: its function has changed"]
+    late = compare_code(manifest_with(code, code_since_s=86_400.0), [{"at_s": 1.0}], code)
+    assert late.is_same is None
+    assert "code unknown, then code " in late.describe()
+    assert "since 1970-01-02 00:00:00 UTC; whether all are of the code here" in late.describe()
+    # A run that was upgraded on its way has several.
+    decisions = [{"code": d, "at_s": t} for t, d in ((1.0, other.digest), (9.0, code.digest))]
+    both = compare_code(manifest_with(code), [*decisions, {"code": 3, "at_s": "x"}], code)
+    assert [(span.digest, span.since_s) for span in both.spans] == [
+        (other.digest, 1.0),
+        (code.digest, 9.0),
+    ]
+    assert both.is_same is False
+    assert compare_code(manifest_with(None), [], code).is_same is None
+
+
+def test_a_query_is_refused_with_other_code_and_old_specs_still_load(tmp_path: Path) -> None:
+    found_log(tmp_path / "log")
+    given: dict[str, Any] = {
+        "site": "fog-1",
+        "epoch": 0,
+        "role": "fog",
+        "pipeline": "spark.site_pipelines:rides",
+        "log": str(tmp_path / "log"),
+        "checkpoint": str(tmp_path / "checkpoints" / "fog-1@0"),
+        "cut": ["clean"],
+    }
+    check_query(QuerySpec.from_dict(given))
+    code = code_of(load_pipeline("spark.site_pipelines:rides"))
+    check_query(QuerySpec.from_dict({**given, "code": code.to_dict()}))
+    steps = {**code.steps, "clean": replace(code.steps["clean"], function="other")}
+    other = replace(code, steps=steps)
+    with pytest.raises(InvalidInput, match="operator clean: its function has changed: got"):
+        check_query(QuerySpec.from_dict({**given, "code": other.to_dict()}))
+    with pytest.raises(InvalidInput, match="code: got"):
+        QuerySpec.from_dict({**given, "code": {"steps": 1}})

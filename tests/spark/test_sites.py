@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,12 +18,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark import site_queries
+from spark import site_pipelines, site_queries
 from spark.connect_server import connect_server
 from spark.site_queries import ROWS, read_batches, spec_of
 from thalweg.errors import InvalidInput
 from thalweg.spark.log import Log
+from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.writer import LogWriter
+from thalweg.spark.pipeline import load_pipeline
+from thalweg.spark.pipeline.code import code_of
 from thalweg.spark.query.checkpoint import (
     Stand,
     batch_under_way,
@@ -216,6 +220,35 @@ def test_a_killed_site_is_noticed_restarted_and_goes_on(sites: Sites, tmp_path: 
     stand = site.drain(query.name)
     assert numbers_in(tmp_path / "out") == list(range((stand.batch + 1) * ROWS))
     assert sites.next_event() is None
+
+
+def test_a_site_that_is_started_again_refuses_other_code(
+    sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is edited while a run is live is what the next process of a site loads."""
+    text = Path(site_pipelines.__file__).read_text()
+    module = tmp_path / "edited_rides.py"
+    module.write_text(text)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.syspath_prepend(tmp_path)
+    found_log(tmp_path / "out")
+    reference = "edited_rides:rides"
+    code = code_of(load_pipeline(reference))
+    query = spec_of("one", tmp_path, role="fog", cut=("clean",), pipeline=reference, code=code)
+    assert QuerySpec.from_dict(json.loads(json.dumps(query.to_dict()))) == query
+    site = sites.restart("one")
+    site.start(query)
+    module.write_text(text.replace("fare > 0", "fare > 1"))
+    # What runs goes on: its process has loaded the file as it was.
+    assert site.start(query).state == "running"
+    with pytest.raises(InvalidInput, match="operator clean: its function has changed") as refusal:
+        sites.restart("one")
+    assert f"need {code.digest[:12]}, the code that this run began with" in str(refusal.value)
+    module.write_text(text)
+    site = sites.restart("one")
+    assert [status.state for status in site.status().queries] == ["running"]
+    site.drain(query.name)
 
 
 def test_a_parent_killed_leaves_no_process_behind(orphan: subprocess.Popen[str]) -> None:

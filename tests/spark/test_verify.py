@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -31,6 +32,7 @@ from thalweg.spark.deployment.publications import Letters, complete_ms
 from thalweg.spark.log import Log
 from thalweg.spark.log.writer import LogWriter
 from thalweg.spark.pipeline import DEAD_LETTERS, load_pipeline
+from thalweg.spark.pipeline.code import PipelineCode, code_of
 from thalweg.spark.query.clock import END_OF_TIME_MS, SOURCE_CLOCK, clock_table
 from thalweg.spark.query.queries import start_query
 from thalweg.spark.query.set_aside import LETTER_SCHEMA
@@ -73,7 +75,12 @@ def make_folder(path: Path, reference: str, texts: Sequence[str]) -> Path:
     clock.publish(0, clock_table(END_OF_TIME_MS))
     graph = fingerprint_graph(load_pipeline(reference))
     manifest = RunManifest(
-        pipeline=reference, graph=graph, network="one", fogs=("fog-1",), cloud="cloud"
+        pipeline=reference,
+        graph=graph,
+        network="one",
+        fogs=("fog-1",),
+        cloud="cloud",
+        code=code_of(load_pipeline(reference)),
     )
     RunFolder(path).write_manifest(manifest)
     return path
@@ -149,6 +156,34 @@ def test_rows_that_were_set_aside_are_left_out_and_each_has_its_letter(
     assert run_command(["verify", READINGS, str(split), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["sinks"][DEAD_LETTERS]["expected"] == 4
+    digest = code_of(load_pipeline(READINGS)).digest
+    assert told["code"]["rows"] == [{"digest": digest, "since_s": None}]
+    assert (told["code"]["here"], told["code"]["same"]) == (digest, True)
+
+
+def test_the_code_of_the_rows_is_said_before_they_are_compared_with_what_other_code_gives(
+    split: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, here = Path(shutil.copytree(split, tmp_path / "run")), code_of(load_pipeline(READINGS))
+    steps = {**here.steps, "parse": replace(here.steps["parse"], function="0" * 16)}
+    code = PipelineCode(steps=steps, definitions=here.definitions)
+    manifest = RunFolder(folder).read_manifest()
+    RunFolder(folder).write_manifest(replace(manifest, code=code))
+    assert run_command(["verify", READINGS, str(folder)]) == 0
+    head, change, verdict, *_ = capsys.readouterr().out.splitlines()
+    assert head.startswith(f"the rows were made with code {code.digest[:12]}; this is other code,")
+    assert here.digest[:12] in head
+    assert change == "operator parse: its function has changed"
+    assert "3 rows out, 4 set aside: by OTHER code, the same as in one place" in verdict
+    lose_letters(folder)
+    assert run_command(["verify", READINGS, str(folder), "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["code"]["same"], told["code"]["changes"]) == (False, [change])
+    RunFolder(folder).write_manifest(replace(manifest, code=None))
+    assert run_command(["verify", READINGS, str(folder)]) == 1
+    head, verdict, *_ = capsys.readouterr().out.splitlines()
+    assert head.startswith("the rows were made with code unknown; whether all are of the code here")
+    assert "by code unknown for some rows, NOT as in one place" in verdict
 
 
 def lose_letters(folder: Path) -> None:
