@@ -262,7 +262,7 @@ def test_a_parent_killed_leaves_no_process_behind(orphan: subprocess.Popen[str])
 
 @pytest.mark.slow
 def test_a_site_that_hangs_is_told_and_a_command_to_it_times_out(tmp_path: Path) -> None:
-    with Sites(silence_s=5, unheard_s=1.0) as sites:
+    with Sites(silence_s=5, shown=True) as sites:
         (site,) = sites.start([SiteSpec(name="one", folder=tmp_path)])
         process = psutil.Process(site.pid)
         process.suspend()

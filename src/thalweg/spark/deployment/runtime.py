@@ -18,7 +18,7 @@ from thalweg.spark.log import Log
 from thalweg.spark.pipeline import load_pipeline
 from thalweg.spark.site.channel import SiteError
 from thalweg.spark.site.site import SiteEvent, SiteSpec, SiteStatus
-from thalweg.spark.site.sites import UNHEARD_S, Sites
+from thalweg.spark.site.sites import Sites
 
 Cuts = Mapping[str, tuple[str, ...]]
 # For the first rows to come; a site that has none yet rehearses without.
@@ -188,7 +188,7 @@ class SparkRuntime:
 @contextmanager
 def open_runtime(spec: DeploymentSpec, sites: Sequence[SiteSpec]) -> Iterator[SparkRuntime]:
     """Start the sites, all at the same time, and go on with what the journal says ran there."""
-    with Sites(unheard_s=UNHEARD_S) as started:
+    with Sites(shown=True) as started:
         started.start(sites)
         with Coordinator(spec, started, Log(spec.log)) as coordinator:
             runtime = SparkRuntime(started, coordinator, largest_cut(spec.pipeline))

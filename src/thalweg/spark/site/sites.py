@@ -28,7 +28,7 @@ from thalweg.spark.site.site import (
 _SUPERVISION_S = 0.25
 _STATUS_S = 1.0
 # Five beats that did not come.
-UNHEARD_S = 2.5
+_UNHEARD_S = 2.5
 
 
 class Sites(Mapping[str, Site]):
@@ -45,15 +45,16 @@ class Sites(Mapping[str, Site]):
     event; `restart` starts it again with the queries that it had. Whatever happens to this
     process, kill -9 included, its sites end within seconds.
 
-    One that is not heard for `silence_s` is told as silent; where somebody wants to know much
-    earlier that it does not work, as unheard after `unheard_s`.
+    One that is not heard for `silence_s` is told as silent. For whoever shows how the sites are
+    doing (`shown`), there are events of what passes by itself, too: a site that is not heard for
+    some beats, and a query that looks for the rows that made it fail.
     """
 
-    def __init__(self, *, silence_s: float = 10.0, unheard_s: float | None = None) -> None:
+    def __init__(self, *, silence_s: float = 10.0, shown: bool = False) -> None:
         self._sites: dict[str, Site] = {}
         self._events: queue.Queue[SiteEvent] = queue.Queue()
         self._silence_s = silence_s
-        self._unheard_s = silence_s if unheard_s is None else unheard_s
+        self._shown = shown
         self._unheard: dict[str, str] = {}
         """Sites that were not heard lately, and the last that was told of each."""
         self._expected: set[int] = set()
@@ -150,7 +151,7 @@ class Sites(Mapping[str, Site]):
         """
 
         def ask(site: Site) -> SiteStatus:
-            if site.silent_s <= UNHEARD_S:
+            if site.silent_s <= _UNHEARD_S:
                 with suppress(SiteError):
                     return site.status(timeout_s)
             return site.last_status()
@@ -165,7 +166,7 @@ class Sites(Mapping[str, Site]):
         """
 
         def ask(site: Site) -> list[dict[str, Any]]:
-            if site.silent_s <= UNHEARD_S:
+            if site.silent_s <= _UNHEARD_S:
                 with suppress(SiteError):
                     return site.records(timeout_s)
             return []
@@ -283,7 +284,7 @@ class Sites(Mapping[str, Site]):
                     self._ended_early[channel.pid] = detail
                     return
             self._tell(site, "died", detail)
-        elif kind in ("query-failed", "query-halted", "query-resumed"):
+        elif kind == "query-failed" or (self._shown and kind in ("query-halted", "query-resumed")):
             self._tell(site, kind, str(message.get("error")), message.get("query"))
 
     def _look_for_silence(self) -> None:
@@ -292,7 +293,7 @@ class Sites(Mapping[str, Site]):
                 # Nobody is heard before Spark is there.
                 continue
             silent_s = site.silent_s
-            kind = "unheard" if silent_s > self._unheard_s else "heard"
+            kind = "unheard" if self._shown and silent_s > _UNHEARD_S else "heard"
             kind = "silent" if silent_s > self._silence_s else kind
             before = self._unheard.get(site.name, "heard")
             if kind == before or (kind, before) == ("unheard", "silent"):
