@@ -7,13 +7,16 @@ import json
 import pytest
 
 
-def test_the_plan_alone_is_checked_independently(thalweg):
+def test_the_plan_alone_is_that_of_the_demo_with_all_cloud_beside_it(thalweg):
+    pytest.importorskip("pyspark")
     shown = thalweg("demo", "--plan-only")
     assert shown.code == 0
-    assert "independent checker: 0 violations" in shown.out
+    assert "all-cloud" in shown.out
     told = json.loads(thalweg("demo", "--plan-only", "--format", "json").out)
-    assert told["feasible"]
-    assert told["checker_violations"] == 0
+    calm, surge = told["plans"]
+    assert calm["plan"]["estimate"]["uplink_bps"] <= calm["all_cloud"]["estimate"]["uplink_bps"]
+    assert not surge["all_cloud"]["feasible"]
+    assert surge["plan"]["feasible"]
 
 
 def test_a_demo_that_is_too_short_is_refused(thalweg):
@@ -30,8 +33,11 @@ def test_a_surge_and_a_kill_lose_and_double_nothing(thalweg, tmp_path):
     shown = thalweg("demo", "--folder", str(tmp_path / "run"), "--format", "json")
     assert shown.code == 0, shown.err
     told = json.loads(shown.out)
-    assert (told["lost"], told["doubled"]) == (0, 0)
+    assert (told["lost"], told["duplicated"]) == (0, 0)
     assert told["rides"] > 0
     assert told["rows"] > 0
     assert told["adaptations"]
     assert told["restarts"] >= 1
+    assert told["surge"]["in_force_s"] > 0
+    assert told["kill"]["back_s"] > told["kill"]["seen_down_s"] > 0
+    assert 0 < told["sent_bytes"] < told["all_cloud_bytes"]

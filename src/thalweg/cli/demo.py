@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from thalweg.cli.output import Format, FormatOption, print_json, print_plan, say
+from thalweg.cli.output import Format, FormatOption, print_json, print_plan, print_table, say
 from thalweg.cli.serve import OpenOption, PageOption, PortOption, RunServer, show_run
 
 
@@ -25,7 +25,8 @@ def demo(
         Path | None, typer.Option(help="Where the run is kept; else it is thrown away.")
     ] = None,
     plan_only: Annotated[
-        bool, typer.Option("--plan-only", help="Plan, explain and check; start nothing.")
+        bool,
+        typer.Option("--plan-only", help="Plan what it deploys, beside all-cloud; start nothing."),
     ] = False,
     page: PageOption = True,
     port: PortOption = 0,
@@ -50,7 +51,7 @@ def demo(
             folder or Path(temporary) / "run",
             seconds=seconds,
             data=data,
-            tell=_tell_since(),
+            report=_report_since(),
             on_start=show,
         )
     if format is Format.JSON:
@@ -59,39 +60,67 @@ def demo(
         _print_summary(summary)
         if folder is not None:
             typer.echo(f"`thalweg serve {folder}` shows it again")
-    if summary.lost or summary.doubled:
+    if summary.lost or summary.duplicated:
         raise typer.Exit(70)
 
 
-def _tell_since() -> Any:
-    """Says things with the time since the first of them, beside what a program would read."""
+def _report_since() -> Any:
+    """Prints lines with the time since the first of them, beside what a program would read."""
     import time
 
     began_s = time.monotonic()
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         say(f"{time.monotonic() - began_s:5.1f} s  {line}")
 
-    return tell
+    return report
 
 
 def _print_summary(summary: Any) -> None:
-    typer.echo(
-        f"\nrides in         {summary.rides}\n"
-        f"rows out         {summary.rows}\n"
-        f"lost             {summary.lost}\n"
-        f"duplicated       {summary.doubled}\n"
-        f"uplink           {summary.sent_bytes / 1e6:.2f} MB, where all-cloud sends "
-        f"{summary.all_cloud_bytes / 1e6:.2f} MB: {summary.saved:.0%} saved\n"
-        f"sites restarted  {summary.restarts}\n"
-        f"adaptations      {len(summary.adaptations)}"
-    )
+    surge, kill, took = summary.surge, summary.kill, summary.durations
+    rows = [
+        ("rides in", f"{summary.rides:,}"),
+        ("rows out", f"{summary.rows:,}"),
+        ("lost", str(summary.lost)),
+        ("duplicated", str(summary.duplicated)),
+        ("uplink", _describe_saving(summary.saved, summary.sent_bytes, summary.all_cloud_bytes)),
+    ]
+    if summary.saved_since is not None:
+        since = (summary.saved_since, summary.sent_since_bytes, summary.all_cloud_since_bytes)
+        rows.append(("  since the adaptation", _describe_saving(*since)))
+    if surge is not None:
+        rows += [
+            ("surge: detected", _after(surge.detected_s)),
+            ("  decided", _after(surge.decided_s)),
+            ("  new cuts in force", _after(surge.in_force_s)),
+            ("  changes of cuts", str(surge.changes)),
+        ]
+    rows.append(("longest output pause", f"{summary.longest_pause_s:.1f} s"))
+    if kill is not None:
+        rows += [
+            (f"kill of {kill.site}: seen down", _after(kill.seen_down_s)),
+            ("  back", _after(kill.back_s)),
+        ]
+    rows.append(("time", f"set-up {took.setup:.0f} s, show {took.show:.0f} s, waiting "
+                 f"{took.waiting:.0f} s, comparison {took.comparison:.0f} s"))  # fmt: skip
+    rows.append(("settings", f"{summary.settings}, {summary.strategy} with "
+                 + ", ".join(f"{k} {v:g}" for k, v in summary.options.items())))  # fmt: skip
+    typer.echo("")
+    for name, text in rows:
+        typer.echo(f"{name:<28}{text}")
     for change in summary.adaptations:
         before, after = change["figures"], change.get("expected") or {}
-        typer.echo(f"  {change['reason']}")
+        typer.echo(f"adaptation: {change['reason']}")
         typer.echo(f"    T {_seconds(before)} -> {_seconds(after)}")
         typer.echo(f"    B {_kbps(before)} -> {_kbps(after)}")
-    typer.echo(f"in {summary.seconds:.0f} s, everything included")
+
+
+def _describe_saving(saved: float, sent: int, all_cloud: int) -> str:
+    return f"{saved:.0%} saved: {sent / 1e6:.2f} MB, where all-cloud sends {all_cloud / 1e6:.2f} MB"
+
+
+def _after(seconds: float | None) -> str:
+    return "not seen" if seconds is None else f"after {seconds:.1f} s"
 
 
 def _seconds(figures: dict[str, Any]) -> str:
@@ -105,24 +134,35 @@ def _kbps(figures: dict[str, Any]) -> str:
 
 
 def _plan(format: Format) -> None:  # noqa: A002
-    import thalweg
-    from thalweg.scenarios import small_city, small_taxi
+    from thalweg.spark.demo import CALM_PER_S, SURGE_PER_S, demo_settings, plan_demo
 
-    app, net = small_taxi(), small_city()
-    plan = thalweg.plan(app, net)
-    violations = thalweg.check(plan, app, net)
+    found = {rate: plan_demo(rate) for rate in (CALM_PER_S, SURGE_PER_S)}
     if format is Format.JSON:
-        print_json({**plan.to_dict(), "checker_violations": len(violations)})
+        plans = [
+            {
+                "rides_per_s": rate,
+                "plan": chosen.to_dict(),
+                "all_cloud": all_cloud.to_dict(),
+            }
+            for rate, (chosen, all_cloud) in found.items()
+        ]
+        print_json({"thalweg": 1, "settings": demo_settings(), "plans": plans})
         return
+    for rate, (chosen, all_cloud) in found.items():
+        typer.echo(f"at {rate:g} rides/s:\n")
+        print_plan(chosen)
+        columns = ["", "uplink", "response time", "usage", "limits"]
+        rows = [_figures_row(plan) for plan in (chosen, all_cloud)]
+        print_table(columns, rows)
+        typer.echo("")
+
+
+def _figures_row(plan: Any) -> list[str]:
     estimate = plan.estimate
-    typer.echo(f"{len(app.operators)} operators of {app.name} on {net!r}\n")
-    print_plan(plan)
-    typer.echo(f"\n{plan.explain()}\n")
-    typer.echo(f"independent checker: {len(violations)} violations")
-    typer.echo(
-        f"aggregate latency {estimate.aggregate_latency_s:.3f} s over "
-        f"{estimate.path_count:.0f} paths, worst {estimate.worst_latency_s:.3f} s; "
-        f"response time {estimate.response_time_s:.3f} s; "
-        f"uplink {estimate.uplink_bps / 8e6:.3f} MB/s; "
-        f"planned in {plan.seconds * 1e3:.1f} ms, {plan.candidates} candidates"
-    )
+    return [
+        plan.strategy,
+        f"{estimate.uplink_bps / 1e3:.0f} kbit/s",
+        f"{estimate.response_time_s:.3f} s",
+        f"{estimate.usage:.4f}",
+        "kept" if plan.feasible else str(plan.violations[0]),
+    ]
