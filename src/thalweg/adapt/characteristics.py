@@ -283,11 +283,28 @@ class Measured:
             found[operator.name] = {name: e for name, e in own.items() if e.is_measured}
         return found
 
+    def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Every measured figure with its interval and what was declared, as plain data."""
+        return {
+            operator: {
+                figure: {
+                    "declared": float(getattr(self.declared.operator(operator), figure) or 0.0),
+                    "value": found.value,
+                    "low": found.low,
+                    "high": found.high,
+                    "count": round(found.count, 1),
+                }
+                for figure, found in own.items()
+            }
+            for operator, own in self.figures().items()
+            if own
+        }
+
     def deviations(self, share: float = DEVIATION) -> tuple[Deviation, ...]:
         """The figures that are further from what was declared than this share of it."""
-        found = []
+        found, figures = [], self.figures()
         for operator in self.declared.operators:
-            for figure, measured in self.figures().get(operator.name, {}).items():
+            for figure, measured in figures.get(operator.name, {}).items():
                 declared = float(getattr(operator, figure) or 0.0)
                 if measured.differs_from(declared, share):
                     found.append(

@@ -44,12 +44,21 @@ def profile(
     plot: Annotated[
         Path | None, typer.Option(help="Draw it into this file (.png, .svg or .pdf).")
     ] = None,
+    from_run: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="RUN", help="Take what a run has measured; measure nothing now."
+        ),
+    ] = None,
     master: Annotated[
         str | None, typer.Option(help="Local Spark master, such as local[2]; else local[1].")
     ] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Run each operator on a sample with Spark: selectivity, event sizes, CPU, state."""
+    if from_run is not None:
+        _profile_run(pipeline, from_run, write, format)
+        return
     from thalweg.errors import Defects
     from thalweg.files.save import require_place
     from thalweg.spark.profile import profile as measure
@@ -93,6 +102,39 @@ def profile(
     for path in (write, plot):
         if path is not None:
             say(f"wrote {path}")
+
+
+def _profile_run(
+    pipeline: str,
+    folder: Path,
+    write: Path | None,
+    format: Format,  # noqa: A002
+) -> None:
+    """What a run has measured of a pipeline, beside what is declared."""
+    from thalweg.errors import Defects
+    from thalweg.files.save import require_place
+    from thalweg.spark.profile.measured_run import figure_rows, read_measured, save_measured
+
+    defects = Defects()
+    found = defects.attempt("", lambda: _find_pipeline(pipeline))
+    if write is not None:
+        defects.attempt("--write", lambda: require_place(write))
+    measured = None
+    if found is not None:
+        application = found.application
+        measured = defects.attempt("", lambda: read_measured(application, folder))
+    defects.raise_if_any()
+    if measured is None:
+        return
+    if write is not None:
+        save_measured(measured, write)
+    if format is Format.JSON:
+        print_json(measured.to_dict())
+    else:
+        columns = ["operator", "figure", "declared", "measured", "from", "to"]
+        print_table(columns, figure_rows(measured), title=f"measured by {folder}")
+    if write is not None:
+        say(f"wrote {write}")
 
 
 def _find_pipeline(name: str) -> Pipeline:

@@ -77,6 +77,14 @@ def run(
     adapt: Annotated[
         bool, typer.Option("--adapt/--keep", help="Change cuts when there is a cause, or never.")
     ] = True,
+    forecast: Annotated[
+        bool,
+        typer.Option("--forecast/--no-forecast", help="Look a few cycles ahead, or only at now."),
+    ] = True,
+    profile: Annotated[
+        Path | None,
+        typer.Option(help="Begin with the figures of this file, as `thalweg profile` writes it."),
+    ] = None,
     workload: WorkloadOption = None,
     feed: Annotated[
         str | None,
@@ -106,6 +114,7 @@ def run(
     start_feed = defects.attempt("", lambda: _feed(pipeline, feed, data, seed))
     rates = defects.attempt("", lambda: _rates(pipeline, network, workload))
     from thalweg.adapt.trigger import LIVE_TRIGGER
+    from thalweg.spark.deployment.decisions import LIVE_FORECASTER
 
     wishes = RunWishes(
         pipeline=pipeline,
@@ -119,6 +128,8 @@ def run(
         link=link,
         bad_rows=bad_rows,
         adapt=LIVE_TRIGGER if adapt else None,
+        forecast=LIVE_FORECASTER if forecast else None,
+        profile=profile,
         resume=resume,
     )
     token = defects.attempt("", lambda: read_token(token_file))

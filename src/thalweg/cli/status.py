@@ -40,6 +40,8 @@ def status(
     if told.get("code"):
         tell(describe_code(told))
     _print_sites(told, now_s, is_alive=is_alive)
+    for line in describe_deviations(told):
+        tell(line)
     if is_alive and (address := found.read_page()):
         tell(f"page: {address}")
     if told.get("last_decision"):
@@ -106,6 +108,20 @@ def describe_under_way(told: dict[str, Any], now_s: float) -> str:
     # A restart says what it starts again.
     kind = "change " if activity["kind"] == "change" else ""
     return f"under way for {passed_s:.0f} s: {kind}{activity['what']}"
+
+
+def describe_deviations(told: dict[str, Any]) -> list[str]:
+    """Figures that are not as they were declared, a line for each.
+
+    >>> size = {"operator": "rides", "figure": "event_size", "declared": 1.0}
+    >>> describe_deviations({"deviations": [size | {"measured": 46.6, "low": 46.0, "high": 47.0}]})
+    ['rides: event_size is declared as 1 and measured as 46.6 (46 to 47)']
+    """
+    return [
+        f"{found['operator']}: {found['figure']} is declared as {found['declared']:.4g} and "
+        f"measured as {found['measured']:.4g} ({found['low']:.4g} to {found['high']:.4g})"
+        for found in told.get("deviations") or ()
+    ]
 
 
 def describe_site_state(site: dict[str, Any], now_s: float, *, is_alive: bool) -> str:

@@ -13,8 +13,8 @@ from typing import Any, cast
 from thalweg.adapt.forecast import Forecaster
 from thalweg.adapt.trigger import LIVE_TRIGGER, Trigger
 from thalweg.errors import Defect, Defects, InvalidInput, nearest
-from thalweg.files.load import load_network
-from thalweg.model import Network, Plan, Problem
+from thalweg.files.load import load_application, load_network
+from thalweg.model import Application, Network, Plan, Problem
 from thalweg.model.addresses import LOCAL
 from thalweg.spark.deployment.decisions import LIVE_FORECASTER, Adapter
 from thalweg.spark.deployment.folder import RunFolder
@@ -51,6 +51,8 @@ class RunWishes:
     - `interval`: how often to look at the run; `trigger`: the least time from batch to batch.
     - `adapt`: when to change cuts; None leaves them as they are. `forecast`: how rates are looked
       ahead; None looks at those that are there.
+    - `profile`: the application with measured figures to begin with, or its file; else those that
+      the pipeline declares.
     - `link`: how rows come from the fogs to the cloud, see `thalweg.spark.link.parse_link`; without
       one, all sites have one log.
     - `bad_rows`: what becomes of a row on which an operator fails: `dead-letter` or `fail`.
@@ -68,6 +70,7 @@ class RunWishes:
     trigger: str = "200 ms"
     adapt: Trigger | None = LIVE_TRIGGER
     forecast: Forecaster | None = LIVE_FORECASTER
+    profile: Application | str | os.PathLike[str] | None = None
     rows_per_batch: int | None = None
     link: str | None = None
     bad_rows: str = DEAD_LETTER
@@ -234,9 +237,10 @@ def _check_link(defects: Defects, spec: DeploymentSpec) -> None:
 
 def _adapter(wishes: RunWishes, pipeline: Pipeline, network: Network, interval_s: float) -> Adapter:
     """What plans and decides; raises `InvalidInput` where the pipeline cannot run there."""
-    problem = Problem(application=pipeline.application, network=network, rates=wishes.rates)
+    application = _profiled(wishes, pipeline)
+    problem = Problem(application=application, network=network, rates=wishes.rates)
     return Adapter(
-        application=pipeline.application,
+        application=application,
         network=network,
         sites=find_sites(problem),
         strategy=wishes.strategy,
@@ -245,6 +249,17 @@ def _adapter(wishes: RunWishes, pipeline: Pipeline, network: Network, interval_s
         forecaster=wishes.forecast,
         interval_s=interval_s,
     )
+
+
+def _profiled(wishes: RunWishes, pipeline: Pipeline) -> Application:
+    """The pipeline's application, with the figures of a profile where one is given."""
+    if wishes.profile is None:
+        return pipeline.application
+    from thalweg.spark.profile.measured_run import with_figures
+
+    given = wishes.profile
+    profile = given if isinstance(given, Application) else load_application(given)
+    return with_figures(pipeline.application, profile)
 
 
 def _manifest(spec: DeploymentSpec, pipeline: Pipeline, network: Network) -> RunManifest:

@@ -152,7 +152,8 @@ class Deployment:
             holding.close()
             raise
         self.folder.write_page(None)
-        self.folder.write_model(self.prepared.pipeline.application, self.prepared.adapter.network)
+        adapter = self.prepared.adapter
+        self.folder.write_model(adapter.application, adapter.network)
         self._thread = threading.Thread(
             target=self._run, args=(holding,), name="deployment", daemon=True
         )

@@ -209,7 +209,10 @@ class DeploymentLoop:
         self._remembered = adapter.learn(self._remembered, events)
 
     def _see(self, adapter: Decides, situation: Situation | None) -> None:
-        self._record.seen = seen_of(adapter, self._remembered, situation, self._record.now_s())
+        record = self._record
+        record.seen = seen_of(adapter, self._remembered, situation, record.now_s())
+        if situation is not None:
+            record.characteristics = adapter.controller.measured(self._remembered).to_dict()
 
     def _decide(self, adapter: Decides) -> Verdict:
         """What to do; whatever keeps that from being found does not keep the run from going on."""

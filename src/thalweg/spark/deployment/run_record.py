@@ -39,6 +39,8 @@ class RunRecord:
         self.states = RunStates()
         self.seen: dict[str, Any] = {}
         """Of figures, what `thalweg.spark.deployment.timeline` writes into a frame."""
+        self.characteristics: dict[str, Any] = {}
+        """Every figure of an operator that was measured, also after the end."""
         self.note = ""
         self.state = "running"
         self.decision: dict[str, Any] = {}
@@ -169,6 +171,7 @@ class RunRecord:
             "estimated": self.seen.get("estimated", {}),
             "measured": self.seen.get("measured", {}),
             "deviations": self.seen.get("deviations", []),
+            "characteristics": self.characteristics,
             **self._parts.tally.to_dict(),
             **count_changes(self.changes, self.restarts),
             "last_decision": self.decision,

@@ -125,6 +125,7 @@ def judge_run(facts: RunFacts) -> Iterator[Finding]:
         yield Finding(level=PROBLEM, where="rebuild.json", what=what, remedy=remedy)
     yield from _judge_clock(facts)
     yield from _judge_sites(facts)
+    yield from _judge_declarations(facts)
     yield from _judge_journal(facts)
     for kind, at_s in facts.requests:
         waits_s = facts.now_s - at_s
@@ -214,6 +215,23 @@ def _judge_sites(facts: RunFacts) -> Iterator[Finding]:
         what = f"something was started again {restarts:.0f} times"
         remedy = f"`{facts.folder}/timeline.jsonl` and the logs in `sites/` say why"
         yield Finding(level=NOTE, where="run", what=what, remedy=remedy)
+
+
+def _judge_declarations(facts: RunFacts) -> Iterator[Finding]:
+    """Figures that are not what was declared: a run plans with what it measures."""
+    found = _mapping(facts.status).get("deviations")
+    for deviation in found if isinstance(found, list) else ():
+        told = _mapping(deviation)
+        declared, measured = _number(told.get("declared")), _number(told.get("measured"))
+        if declared is None or measured is None:
+            continue
+        what = f"{told.get('figure')} is declared as {declared:.4g} and measured as {measured:.4g}"
+        remedy = (
+            f"`thalweg profile PIPELINE --from {facts.folder} --write FILE` writes measured "
+            "figures, and `thalweg run --profile FILE` begins with them"
+        )
+        where = f"operator {told.get('operator')}"
+        yield Finding(level=NOTE, where=where, what=what, remedy=remedy)
 
 
 def _judge_journal(facts: RunFacts) -> Iterator[Finding]:
