@@ -1,0 +1,62 @@
+"""Rates from counts of arrivals: steady, after a jump, and while they change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thalweg.adapt.arrivals import Arrivals
+from thalweg.adapt.events import Arrived
+
+PAIR = ("rides", "fog-0")
+
+
+def counted(rate_at, until_s, step_s=0.5, rng=None):
+    """Counts every half second of a source with this rate at each moment."""
+    arrivals, total, time_s = Arrivals(), 0.0, 0.0
+    while time_s <= until_s + 1e-9:
+        arrivals = arrivals.add(Arrived(time_s=time_s, events={PAIR: int(total)}))
+        mean = rate_at(time_s + step_s / 2) * step_s
+        total += mean if rng is None else rng.poisson(mean)
+        time_s += step_s
+    return arrivals
+
+
+@given(st.floats(1.0, 1e5), st.integers(0, 50))
+def test_a_steady_rate_is_the_mean_over_some_seconds(rate, seed):
+    arrivals = counted(lambda _: rate, 10.0, rng=np.random.default_rng(seed))
+    found = arrivals.rates(2.0)[PAIR]
+    assert found.is_settled
+    # At least an interval was counted, so chance alone explains no more than this.
+    assert abs(found.rate - rate) <= 6 * np.sqrt(rate / 2.0) + 1.0
+
+
+def test_a_jump_counts_as_soon_as_an_interval_is_all_new():
+    arrivals = counted(lambda t: 200.0 if t < 10.0 else 600.0, 12.0)
+    found = arrivals.rates(2.0)[PAIR]
+    assert found.is_settled
+    assert found.rate == pytest.approx(600.0, rel=0.01)
+
+
+def test_a_rate_that_still_rises_is_told_apart_and_extrapolated():
+    arrivals = counted(lambda t: 200.0 if t < 11.0 else 600.0, 12.0)
+    found = arrivals.rates(2.0)[PAIR]
+    assert not found.is_settled
+    assert found.rate == pytest.approx(600.0, rel=0.01)
+    assert found.slope > 0
+    assert found.after(2.0) > found.rate
+    assert found.after(-1e6) == 0.0
+
+
+def test_nothing_is_known_of_a_single_count_and_a_clock_that_went_back_begins_anew():
+    one = Arrivals().add(Arrived(time_s=5.0, events={PAIR: 10}))
+    assert one.rates() is None
+    again = counted(lambda _: 100.0, 8.0).add(Arrived(time_s=1.0, events={PAIR: 900}))
+    assert again.rates() is None
+
+
+def test_what_is_long_ago_is_forgotten():
+    arrivals = counted(lambda _: 10.0, 200.0)
+    assert arrivals.counts[0][0] >= 170.0
