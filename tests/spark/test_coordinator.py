@@ -284,5 +284,9 @@ def test_the_margin_follows_how_far_time_went_on(went_on_ms, most_s):
         # Were the next one to take as long, its bounds would not be overtaken, if that may be.
         assert margin.seconds >= min(most_s, step_ms / 1000)
     assert went_on_ms or margin.seconds == most_s
+    slowest_s = max(went_on_ms, default=0) / 1000
+    assert margin.seconds >= min(most_s, slowest_s)
     margin.end("fog-1", 5)
     margin.end("fog-0", None)
+    margin.forget()
+    assert margin.seconds == most_s

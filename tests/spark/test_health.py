@@ -902,7 +902,8 @@ def test_a_live_run_looks_before_it_starts_something_again(tmp_path: Path, alive
     spec = spec_of(make_run(tmp_path / "run"))
     query = spec.query(FOG, 0)
     sites = PlayedSites({FOG: PlayedSite(query, alive=alive)})
-    coordinator = SimpleNamespace(spec=spec, state=SimpleNamespace(cuts={}))
+    state = SimpleNamespace(cuts={})
+    coordinator = SimpleNamespace(spec=spec, state=state, forget_pace=lambda: None)
     made: Any = SparkRuntime
     runtime = made(sites, coordinator)
     assert runtime.restart(FOG, query.name) == ()

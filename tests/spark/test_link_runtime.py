@@ -294,7 +294,8 @@ def test_what_a_link_has_thrown_away_is_sent_again_by_the_fog_that_had_sent_it(
     monkeypatch.setattr(runtime, "look_over_queries", lambda _folder, _queries: ())
     names = (FOG, "fog-2", "cloud")
     sites = {name: LinkedSite(spec.query(name, 0)) for name in names}
-    coordinator = SimpleNamespace(spec=spec, state=SimpleNamespace(cuts={}))
+    state = SimpleNamespace(cuts={})
+    coordinator = SimpleNamespace(spec=spec, state=state, forget_pace=lambda: None)
     made: Any = SparkRuntime
     try:
         for number, name in enumerate(names[:2], start=1):

@@ -48,6 +48,7 @@ def play(folder: Path, rehearsed: tuple[str, ...]) -> tuple[SparkRuntime, Played
         spec=DeploymentSpec(pipeline=TAXI, folder=folder, fogs=("fog-1", "fog-2")),
         state=state,
         go_to=lambda cuts: state.cuts.update(cuts) or (),
+        forget_pace=lambda: None,
     )
     made: Any = SparkRuntime
     return made(sites, coordinator, rehearsed), sites

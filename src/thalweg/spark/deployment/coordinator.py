@@ -175,6 +175,10 @@ class Coordinator:
             self._run_all([self._change_site(step.site, wanted, taken) for step in steps])
         return tuple(taken)
 
+    def forget_pace(self) -> None:
+        """Take it that preparations are slow again: a site has been started anew."""
+        self._margin.forget()
+
     def stop(self) -> dict[str, Stand]:
         """End every query after the batch under way; the next coordinator goes on from there."""
         stands: dict[str, Stand] = {}

@@ -1,8 +1,9 @@
 """How far ahead the bounds of windows are set for an epoch that is being prepared.
 
 Windows that end within the margin stay with the cloud, which has to be sent their rows. So the
-margin is as long as event time went on during the last change, and some more. Where time gets past
-it all the same, the epoch is started without having been prepared: later, and with the same rows.
+margin is as long as event time went on during the slowest change so far, and some more. Where time
+gets past it all the same, the epoch is started without having been prepared: later, and with the
+same rows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LEAST_S = 1.0
 
 @dataclass(slots=True, kw_only=True)
 class Margin:
-    """The margin of the next change; `most_s` as long as none was made, and never more."""
+    """The margin of the next change; `most_s` as long as none is known, and never more."""
 
     most_s: float
     _begun_ms: dict[str, int] = field(default_factory=dict)
@@ -50,4 +51,8 @@ class Margin:
         """Remember the newest event time at the barrier."""
         begun_ms = self._begun_ms.pop(site, None)
         if begun_ms is not None and newest_ms is not None:
-            self._went_on_ms[site] = max(0, newest_ms - begun_ms)
+            self._went_on_ms[site] = max(self._went_on_ms.get(site, 0), newest_ms - begun_ms)
+
+    def forget(self) -> None:
+        """Know of no change: a site that was started again prepares its first epoch slowly."""
+        self._went_on_ms = {}

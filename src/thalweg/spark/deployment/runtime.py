@@ -117,6 +117,7 @@ class SparkRuntime:
             self._sites[site].start(failed[0])
         else:
             self._sites.restart(site)
+            self._coordinator.forget_pace()
             self._ready.discard(site)
             if site in self.cuts:
                 self._rehearse(site)

@@ -28,7 +28,7 @@ from thalweg.spark.pipeline.kinds import CLOCK
 from thalweg.spark.pipeline.reference import load_pipeline
 from thalweg.spark.pipeline.windows import BOUNDS
 from thalweg.spark.query.carry import require_carried
-from thalweg.spark.query.checkpoint import hold_checkpoint, require_writable
+from thalweg.spark.query.checkpoint import hold_checkpoint, last_number, require_writable
 from thalweg.spark.query.clock import (
     SINK_CLOCK,
     SITE_CLOCK,
@@ -116,6 +116,7 @@ def start_query(session: SparkSession, spec: QuerySpec, *, held: bool = False) -
             repair = Repair(restart=partial(make, session, spec))
             return RunningQuery(spec, make(session, spec), stack.pop_all(), repair=repair)
         _discard_what_was_for_another(spec)
+        _discard_what_never_began(spec.checkpoint)
         if not held:
             # What gets ready is handed nothing yet.
             require_carried(spec)
@@ -169,6 +170,18 @@ def _discard_what_was_for_another(spec: QuerySpec) -> None:
                 spec.checkpoint.with_name(spec.checkpoint.name + ending), ignore_errors=True
             )
     known.write_text(shape)
+
+
+def _discard_what_never_began(checkpoint: Path) -> None:
+    """Remove what a query has left that was killed while it wrote down its first batch.
+
+    Spark refuses to begin where a draft of that lies. Nothing was done: no batch was begun. Where
+    one was, and what says so is gone, nothing is removed: that is damage, which others look for.
+    """
+    taken = checkpoint.with_name(checkpoint.name + ".taken")
+    known = (checkpoint / "offsets", checkpoint / "commits", taken)
+    if checkpoint.is_dir() and all(last_number(folder) < 0 for folder in known):
+        shutil.rmtree(checkpoint)
 
 
 def _intake_folder(spec: QuerySpec) -> Path:
