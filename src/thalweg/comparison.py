@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from thalweg.model import Application, Network, Plan
+    from thalweg.model import Application, Network, Placement, Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +134,12 @@ def compare(
     strategies: Sequence[str],
     *,
     rates: Mapping[tuple[str, str], float] | None = None,
+    current: Placement | None = None,
     **options: Any,
 ) -> Comparison:
     """The plans of all these strategies, with how long each took.
+
+    `current` is what runs now, if anything does.
 
     Code that has to compile does so in a first call, which does not count; strategies with a time
     limit see to that themselves.
@@ -174,9 +177,9 @@ def compare(
             if not _takes(part, "time_limit_s"):
                 known = {k: v for k, v in own.items() if _takes(part, k)}
                 with suppress(InvalidInput):
-                    find_strategy(part)(problem, **known)
+                    find_strategy(part)(problem, current, **known)
         try:
-            plans.append(strategy(problem, **own))
+            plans.append(strategy(problem, current, **own))
         except InvalidInput as error:
             if any(defect.path in options for defect in error.defects):
                 raise

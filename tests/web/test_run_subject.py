@@ -165,7 +165,7 @@ def test_a_long_change_is_seen_while_it_lasts(tmp_path: Path):
 
 def test_reasons_are_of_the_placement_asked_for_and_hold_what_was_measured(tmp_path: Path):
     folder = tmp_path / "run"
-    with PlayedRun(folder, adapt=None):
+    with PlayedRun(folder, adapt=None, strategy="fog-only"):
         subject = RunSubject(folder)
         wait_for(
             lambda: any(line.get("operators") for line in read_timeline(folder)), "measurements"
@@ -180,7 +180,7 @@ def test_reasons_are_of_the_placement_asked_for_and_hold_what_was_measured(tmp_p
 
 def test_an_answer_of_before_a_change_is_not_applied(tmp_path: Path):
     folder = tmp_path / "run"
-    with PlayedRun(folder, adapt=None) as run:
+    with PlayedRun(folder, adapt=None, strategy="fog-only") as run:
         subject = RunSubject(folder)
         wait_for(lambda: subject.history()["frames"], "the first frame")
         rates = {("rides", fog): 1_000.0 for fog in SITES[:3]}

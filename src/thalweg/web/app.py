@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Annotated, Any, TypeVar
 
@@ -116,7 +116,8 @@ class Room:
     async def alone(self, work: Callable[[], _Found]) -> _Found:
         """Do something that no other may do at the same time; raises 409 where one does."""
         if not self._busy.acquire(blocking=False):
-            raise HTTPException(409, "another question is being answered; ask again in a moment")
+            busy = "another question is being answered; ask again in a moment"
+            raise HTTPException(409, busy, headers={"Retry-After": "1"})
         try:
             return await run_in_threadpool(work)
         finally:
@@ -144,8 +145,8 @@ def make_app(room: Room, token: str, *, only_metrics: bool = False) -> Guard:
 
 
 def _add_errors(app: FastAPI) -> None:
-    def told(status: int, *problems: str) -> JSONResponse:
-        return JSONResponse({"problems": list(problems)}, status)
+    def told(status: int, *problems: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+        return JSONResponse({"problems": list(problems)}, status, headers)
 
     @app.exception_handler(InvalidInput)
     async def _invalid(_: Request, error: InvalidInput) -> JSONResponse:
@@ -170,7 +171,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(StarletteHTTPException)
     async def _http(_: Request, error: StarletteHTTPException) -> JSONResponse:
-        return told(error.status_code, str(error.detail))
+        return told(error.status_code, str(error.detail), headers=error.headers)
 
 
 def _add_metrics(app: FastAPI, room: Room) -> None:

@@ -59,9 +59,16 @@ def describe_scene(problem: Problem, grouping: Grouping, strategy: str) -> Plain
             {"source": operators[o].name, "site": net.site_names[s], "rate": rate}
             for o, s, rate in list(born)[:_MOST_SOURCES]
         ],
-        "strategies": [{"name": name, "text": text} for name, text in strategies().items()],
+        "strategies": _strategies(strategy),
         "strategy": strategy,
     }
+
+
+def _strategies(used: str) -> list[Plain]:
+    """All that can be asked; a chain is none of the registered ones, but may be in use."""
+    found = strategies()
+    more = {} if used in found else {used: "the one in use"}
+    return [{"name": name, "text": text} for name, text in (found | more).items()]
 
 
 def operator_facts(operator: Operator) -> Facts:

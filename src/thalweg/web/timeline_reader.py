@@ -11,6 +11,7 @@ from typing import Any
 
 from thalweg.files.own_file import require_own
 from thalweg.spark.deployment.timeline import NEW, OLD, Line, read_lines
+from thalweg.web.picture import GAUGES
 
 _MOST_LINES = 100_000
 _MOST_BYTES = 64 * 2**20
@@ -102,11 +103,14 @@ def is_drawable(line: Line) -> bool:
             for cut in cuts.values()
         )
     figures, links = line.get("figures") or {}, line.get("links") or {}
+    groups = [line.get(name) or {} for name in ("sites", "operators", "links")]
     return (
-        _is_table(figures)
-        and all(_is_table(of) and "bps" in of for of in links.values())
-        and all(isinstance(of, dict) for of in (line.get("sites") or {}).values())
-        and all(isinstance(of, dict) for of in (line.get("operators") or {}).values())
+        isinstance(figures, dict)
+        and all(isinstance(group, dict) for group in groups)
+        and all(isinstance(of, dict) for group in groups for of in group.values())
+        # What else is said of a run is read figure by figure.
+        and _is_table({name: figures.get(name) for name in GAUGES})
+        and all("bps" in of and _is_table({"bps": of["bps"]}) for of in links.values())
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from thalweg.web.run_frame import UP
+
 Plain = dict[str, Any]
 _STATES = {"first": "first deployment", "resume": "resumed", "adapt": "adapted"}
 _STATES |= {"move": "moved by hand", "rollback": "rolled back"}
@@ -15,8 +17,19 @@ def changes_in(lines: list[Plain]) -> list[Plain]:
 
 
 def total_rate(nested: dict[str, dict[str, float]]) -> float:
-    """Events/s of all sources at all sites."""
-    return sum(rate or 0.0 for by in nested.values() for rate in by.values())
+    """Events/s of all sources at all sites, as far as they are known."""
+    return sum(r for by in nested.values() for r in by.values() if r is not None)
+
+
+def rows_of_now(lines: list[Plain]) -> Plain:
+    """Rows in and out per second by site and operator, of the sites that are up."""
+    frame: Plain = next((line for line in reversed(lines) if line["kind"] == "frame"), {})
+    sites = frame.get("sites") or {}
+    return {
+        site: flows
+        for site, flows in (frame.get("operators") or {}).items()
+        if (sites.get(site) or {}).get("state", UP) == UP
+    }
 
 
 def identity_of(line: Plain) -> str:
@@ -36,10 +49,16 @@ def text_of(line: Plain) -> str:
 
 
 def mark_of(line: Plain) -> Plain:
-    """A change or something that died, on the axis of time."""
+    """A change or something that died, on the axis of time.
+
+    What takes a while has two marks with one `event`: its `phase` is "begin", then "end".
+    """
     if line["kind"] == "mark":
-        told = {"kind": line["mark"], "title": line["title"], "text": line.get("text", "")}
-        return {"at_s": line["at_s"], **told, "placement": None}
+        found = {"kind": line["mark"], "title": line["title"], "text": line.get("text", "")}
+        event, phase = line.get("event"), line.get("phase")
+        if isinstance(event, (str, int)) and phase in ("begin", "end"):
+            found |= {"event": str(event), "phase": phase}
+        return {"at_s": line["at_s"], **found, "placement": None}
     kind = "change" if line.get("cause") == "resume" else str(line.get("cause"))
     reason = str(line.get("reason", ""))
     title = title_of(line) if kind in ("first", "change") else text_of(line)
@@ -48,6 +67,7 @@ def mark_of(line: Plain) -> Plain:
         "at_s": line["at_s"],
         "kind": kind,
         "title": title,
-        "text": f"{reason}. Now {cuts}",
+        # It is read much later, too: "now" would be wrong then.
+        "text": f"{reason}. From then on {cuts}",
         "placement": identity_of(line),
     }

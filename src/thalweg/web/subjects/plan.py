@@ -14,6 +14,7 @@ class PlanSubject(PlannedSubject):
     """One placement and no time; everything can be asked about it, and nothing applied."""
 
     kind = "plan"
+    now_is = "the plan shown"
     views = ("map", "what-if", "compare")
 
     def __init__(self, application: Application, network: Network, plan: Plan) -> None:

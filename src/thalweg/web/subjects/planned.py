@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
-from typing import Any
 
 import numpy as np
 
 from thalweg.comparison import compare as compare_strategies
+from thalweg.estimate.evaluate import make_plan
 from thalweg.model import Network, Placement, Plan, Problem
 from thalweg.units import BANDWIDTH, CPU_SPEED, DURATION, EVENT_RATE, SIZE
 from thalweg.web.grouping import Grouping
@@ -36,10 +36,17 @@ class Present:
     text: str = ""
     measured: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     """Rows in and out per second by site and operator, where that is known of now."""
+    at_s: float | None = None
+    """When it was decided, on a clock of the run; None where there is no time."""
+    rates_at_s: float | None = None
+    """When the rates of its problem were measured; None where they were declared or chosen."""
 
 
 class PlannedSubject(Subject, ABC):
     """A subject with a problem; those that derive from it say what is at present."""
+
+    now_is = "as it is"
+    """What its present placement is called beside those of strategies."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
@@ -105,7 +112,8 @@ class PlannedSubject(Subject, ABC):
             lines.append(now.text)
         # What is declared of it stands in the scene.
         where = f"{name} at {site}" if site else name
-        return {"title": where, "why": lines, "facts": self._load(now, name, site)}
+        facts = self._load(now, name, site)
+        return {"title": where, "why": lines, "decided_at_s": now.at_s, "facts": facts}
 
     def _load(self, now: Present, name: str, site: str) -> Facts:
         """What the formulas say of an operator's instances at a site."""
@@ -156,10 +164,10 @@ class PlannedSubject(Subject, ABC):
             facts += _way_facts(net, a, b)
         told = picture.links().get(f"{a}>{b}")
         if told:
-            facts.append(["planned", show(_number(told["bps"]), BANDWIDTH)])
+            facts.append(["planned", _bandwidth(told["bps"])])
             facts.append(["load", _share(told["load"])])
         lines = [
-            f"{flow['source']} → {flow['target']}: {show(_number(flow['bps']), BANDWIDTH)}"
+            f"{flow['source']} → {flow['target']}: {_bandwidth(flow['bps'])}"
             for flow in picture.flows()
             if (flow["a"], flow["b"]) == (a, b)
         ]
@@ -188,7 +196,8 @@ class PlannedSubject(Subject, ABC):
             del self._answers[old]
         why_not = self.why_not(answer)
         told = answer.describe(self.grouping)
-        return {**told, "applicable": not why_not, "why_not": why_not}
+        dated = {"rates_at_s": now.rates_at_s}
+        return {**told, **dated, "applicable": not why_not, "why_not": why_not}
 
     def answer(self, identity: str) -> Answer:
         """An answer that was given before."""
@@ -201,33 +210,41 @@ class PlannedSubject(Subject, ABC):
         return "nothing runs here: this is a plan, and plans are applied by `thalweg run`"
 
     def compare(self, strategies: tuple[str, ...]) -> Plain:
-        """Several strategies on the same problem."""
+        """What runs now and several strategies, on the same problem."""
         now = self.present()
         app, net = now.problem.application, now.problem.network
-        found = compare_strategies(app, net, strategies, rates=now.problem.rates)
-        rows: list[dict[str, Any]] = []
-        for number, plan in enumerate(found.plans):
-            picture = Picture(problem=now.problem, placement=plan.placement, grouping=self.grouping)
-            told = picture.describe(f"c{number}", strategy=plan.strategy, text=plan.headline)
-            rows.append(
-                {
-                    "strategy": plan.strategy,
-                    "feasible": plan.feasible,
-                    **compare_gauges(plan),
-                    "seconds": plan.seconds,
-                    "candidates": plan.candidates,
-                    "violations": told["violations"],
-                    "refusal": None,
-                    "placement": told,
-                }
-            )
-        empty = dict.fromkeys(rows[0], None) if rows else {}
+        # Beside what runs stands what a strategy would make of it; on paper it begins anew.
+        current = now.placement if self.kind == "run" else None
+        found = compare_strategies(app, net, strategies, rates=now.problem.rates, current=current)
+        running = make_plan(
+            now.problem, now.placement, strategy=self.now_is, objective_name="usage"
+        )
+        rows = [{**self._compared(now, "c-now", running), "seconds": None, "candidates": None}]
+        rows[0]["running"] = True
+        rows += [self._compared(now, f"c{k}", plan) for k, plan in enumerate(found.plans)]
+        empty = {**dict.fromkeys(rows[0], None), "running": False}
         rows += [
             {**empty, "strategy": name, "feasible": False, "violations": [], "refusal": why}
             for name, why in found.refusals.items()
         ]
-        best = found.best
-        return {"best": None if best is None else best.strategy, "rows": rows}
+        best = None if found.best is None else found.best.strategy
+        return {"best": best, "rates_at_s": now.rates_at_s, "rows": rows}
+
+    def _compared(self, now: Present, identity: str, plan: Plan) -> Plain:
+        """A plan as a row of a comparison."""
+        picture = Picture(problem=now.problem, placement=plan.placement, grouping=self.grouping)
+        told = picture.describe(identity, strategy=plan.strategy, text=plan.headline)
+        return {
+            "strategy": plan.strategy,
+            "running": False,
+            "feasible": plan.feasible,
+            **compare_gauges(plan),
+            "seconds": plan.seconds,
+            "candidates": plan.candidates,
+            "violations": told["violations"],
+            "refusal": None,
+            "placement": told,
+        }
 
 
 def _way_facts(net: Network, a: str, b: str) -> Facts:
@@ -241,12 +258,21 @@ def _way_facts(net: Network, a: str, b: str) -> Facts:
 
 
 def _number(value: float | str | None) -> float:
-    return math.inf if value == "inf" else float(value or 0.0)
+    if value is None:
+        return math.nan
+    return math.inf if value == "inf" else float(value)
 
 
 def _share(value: float | str | None) -> str:
     found = _number(value)
+    if math.isnan(found):
+        return "unknown"
     return "more than there is" if math.isinf(found) else f"{found:.1%}"
+
+
+def _bandwidth(value: float | str | None) -> str:
+    found = _number(value)
+    return "unknown" if math.isnan(found) else show(found, BANDWIDTH)
 
 
 def _seconds(value: float) -> str:

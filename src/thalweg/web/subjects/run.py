@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from thalweg.errors import Defect, InvalidInput, ThalwegError
 from thalweg.files.load import load_plan
@@ -28,17 +25,29 @@ from thalweg.spark.deployment.control import (
 from thalweg.spark.deployment.folder import RunFolder, as_cuts
 from thalweg.spark.deployment.plan import Cuts, cuts_of, find_sites, placement_of
 from thalweg.spark.deployment.status import describe_state
-from thalweg.web.picture import GAUGES, Picture, gather_links, plain_number
+from thalweg.strategy import find_strategy
+from thalweg.web.picture import Picture
 from thalweg.web.question import Answer
+from thalweg.web.run_frame import DOWN, ENDED, closing_line, is_over, read_frame, stale_after_s
+from thalweg.web.run_links import RunLinks
 from thalweg.web.subject import Plain, Refused, Update
 from thalweg.web.subjects.planned import PlannedSubject, Present
 from thalweg.web.timeline_reader import TimelineReader
-from thalweg.web.timeline_words import changes_in, identity_of, mark_of, text_of, total_rate
+from thalweg.web.timeline_words import (
+    changes_in,
+    identity_of,
+    mark_of,
+    rows_of_now,
+    text_of,
+    total_rate,
+)
 
 _LEAST_FRAMES, _MOST_FRAMES, _MOST_SITE_FRAMES = 200, 2_000, 25_000
 _PATIENCE_S = 180.0
+_USUAL_STRATEGY = "atsoo"
 _HOW_KNOWN = (
-    "T, B and RU are estimates at the rates measured; links, CPU, memory and lags are measured."
+    "T, B and RU are what decisions rest on, with what the model alone estimates and what the "
+    "links measured beside them; CPU, memory, lags and what is on links are measured."
 )
 
 
@@ -46,6 +55,7 @@ class RunSubject(PlannedSubject):
     """A run, from `application.json`, `network.json` and `timeline.jsonl` in its folder."""
 
     kind = "run"
+    now_is = "what runs now"
     views = ("map", "charts", "what-if", "compare")
 
     def __init__(self, folder: Path | str) -> None:
@@ -72,19 +82,22 @@ class RunSubject(PlannedSubject):
         """What stands still."""
         told = super().scene()
         notes = [told["left_out"], _HOW_KNOWN]
-        return {**told, "clock": "wall", "left_out": " ".join(note for note in notes if note)}
+        told["left_out"] = " ".join(note for note in notes if note)
+        return {**told, "clock": "wall", "stale_after_s": self._stale_after_s()}
 
     # What ran when
 
     def present(self) -> Present:
-        """The cuts that run, at the rates that were last measured."""
+        """The cuts that run, at the rates of now; of a run that has ended at its last ones."""
         lines = self._timeline.lines()
         changes = changes_in(lines)
         if not changes:
             return self._present_of({"cuts": {}}, None)
-        found = self._present_of(changes[-1], self._rates(lines))
-        frame = next((line for line in reversed(lines) if line["kind"] == "frame"), {})
-        return replace(found, measured=frame.get("operators") or {})
+        live = self.is_live
+        rates, rates_at_s = self._rates(lines, live=live)
+        found = self._present_of(changes[-1], rates)
+        measured = rows_of_now(lines) if live else {}
+        return replace(found, measured=measured, rates_at_s=rates_at_s)
 
     def find_placed(self, placement: str) -> Present | None:
         """What ran under a placement's name, at the rates at which it was chosen."""
@@ -104,9 +117,19 @@ class RunSubject(PlannedSubject):
             problem=problem,
             placement=placement,
             plan=self._plan(line.get("plan")),
-            strategy=str(self._told.get("strategy", "atsoo")),
+            strategy=self._strategy,
             text=text_of(line) if "cause" in line else "",
+            at_s=line.get("at_s"),
         )
+
+    @property
+    def _strategy(self) -> str:
+        """The strategy that the run names, or that of most runs where there is none such here."""
+        name = str(self._told.get("strategy", _USUAL_STRATEGY))
+        with suppress(InvalidInput):
+            find_strategy(name)
+            return name
+        return _USUAL_STRATEGY
 
     def _plan(self, name: object) -> Plan | None:
         """The plan behind a change, where one was kept."""
@@ -119,11 +142,19 @@ class RunSubject(PlannedSubject):
                 self._plans[name] = load_plan(file)
         return self._plans.get(name)
 
-    def _rates(self, lines: list[Plain]) -> dict[tuple[str, str], float] | None:
-        """Events/s by source and site as last measured; None where that is not known."""
-        told = [line.get("rates") for line in lines if line["kind"] == "frame"]
-        # When nothing comes, those of the last rows: at no rates at all nothing can be asked.
-        return self._flat(next((r for r in reversed(told) if r and total_rate(r) > 0), None))
+    def _rates(
+        self, lines: list[Plain], *, live: bool
+    ) -> tuple[dict[tuple[str, str], float] | None, float | None]:
+        """Events/s by source and site, and when that was measured; None where it never was.
+
+        A run that goes on may have none now, which is a rate like any other. Of one that has
+        ended the last rates with events count: nothing comes any more.
+        """
+        for line in reversed(lines):
+            told = line.get("rates") if line["kind"] == "frame" else None
+            if told and (live or total_rate(told) > 0):
+                return self._flat(told), line["at_s"]
+        return None, None
 
     def _flat(self, nested: object) -> dict[tuple[str, str], float] | None:
         """Rates of a line by source and site; None where it has none."""
@@ -139,21 +170,25 @@ class RunSubject(PlannedSubject):
         lines, position = self._timeline.since(0)
         frames, placements, marks = [], {}, []
         before: Plain | None = None
+        last: Plain | None = None
+        live, stale_s = self.is_live, self._stale_after_s()
         number, count = 0, sum(line["kind"] == "frame" for line in lines)
         step = -(-count // self._most_frames)
         for line in lines:
             if line["kind"] == "frame":
-                number += 1
+                number, last = number + 1, line
                 if number % step == 0 or number in (1, count):
-                    frames.append(self._frame(line, "" if before is None else identity_of(before)))
+                    frames.append(self._frame(line, before, stale_s))
                 continue
             if line["kind"] == "cuts":
                 placements[identity_of(line)] = self._placement(line, before)
                 before = line
             if not line.get("again"):
                 marks.append(mark_of(line))
+        over = [] if live else self._after_the_end(last)
+        frames += [self._frame(line, before, stale_s) for line in over]
         told = {"frames": frames, "placements": placements, "marks": marks}
-        return {**told, "position": position, "live": self.is_live}
+        return {**told, "position": position, "live": live}
 
     @property
     def _most_frames(self) -> int:
@@ -162,18 +197,19 @@ class RunSubject(PlannedSubject):
 
     def updates(self, after: int) -> Iterator[Update | None]:
         """Lines as they are written, and the end of the run."""
-        state = self._state()
+        state, stale_s = self._state(), self._stale_after_s()
         yield Update(kind="state", data={"live": self.is_live, "text": state})
-        changes = changes_in(self._timeline.until(after))
-        before = changes[-1] if changes else None
+        known = self._timeline.until(after)
+        before = next(reversed(changes_in(known)), None)
+        last = next((line for line in reversed(known) if line["kind"] == "frame"), None)
         while True:
-            # Asked first: what is written before the end is told before it.
+            # Asked first: what is written before the end is sent before it.
             live = self.is_live
             lines, after = self._timeline.since(after)
             for line in lines:
                 if line["kind"] == "frame":
-                    identity = "" if before is None else identity_of(before)
-                    yield Update(kind="frame", data=self._frame(line, identity))
+                    last = line
+                    yield Update(kind="frame", data=self._frame(line, before, stale_s))
                     continue
                 if line["kind"] == "cuts":
                     yield Update(kind="placement", data=self._placement(line, before))
@@ -184,6 +220,8 @@ class RunSubject(PlannedSubject):
                 state = now
                 yield Update(kind="state", data={"live": True, "text": state})
             if not live:
+                for line in self._after_the_end(last):
+                    yield Update(kind="frame", data=self._frame(line, before, stale_s))
                 yield Update(kind="state", data={"live": False, "text": self._state()})
                 return
             yield None
@@ -221,46 +259,29 @@ class RunSubject(PlannedSubject):
         return self._pictures[identity]
 
     @cached_property
-    def _ways(self) -> dict[str, list[int]]:
-        """The links from each fog to the cloud."""
-        net = self._network
-        cloud = net.site_index[self._sites.cloud]
-        return {f: net.wan.route(net.site_index[f], cloud).tolist() for f in self._sites.fogs}
+    def _links(self) -> RunLinks:
+        return RunLinks(self._network, self._sites.fogs, self._sites.cloud, self.grouping)
 
-    @cached_property
-    def _uplinks(self) -> dict[int, tuple[str, float]]:
-        """The ends of each of these links, and what is free on it."""
-        links = sorted({link for way in self._ways.values() for link in way})
-        free = self._network.wan.link_available_bps(links).tolist()
-        return {k: (self.grouping.ends_of(k), bps) for k, bps in zip(links, free, strict=True)}
+    def _stale_after_s(self) -> float:
+        """The age from which on a measured figure of this run is stale."""
+        return stale_after_s(self._told.get("interval_s"))
 
-    def _frame(self, line: Plain, identity: str) -> Plain:
-        """A look as a page draws it: T, B and RU by the formulas, all else as measured."""
-        figures = line.get("figures") or {}
-        sent = {s: told for s, told in (line.get("links") or {}).items() if s in self._ways}
-        on_link: Counter[int] = Counter()
-        for site, told in sent.items():
-            # Fogs that share a link share its bandwidth.
-            on_link.update(dict.fromkeys(self._ways[site], told["bps"]))
-        ends_and_free = ((*self._uplinks[link], bps) for link, bps in sorted(on_link.items()))
-        links = gather_links(
-            (ends, bps, bps / free if free > 0 else math.inf) for ends, free, bps in ends_and_free
-        )
-        for site, told in sent.items():
-            first = self._uplinks[self._ways[site][0]][0]
-            if first in links:
-                links[first]["lag_s"] = told.get("lag_s")
-        gauges: dict[str, Any] = {name: plain_number(figures.get(name)) for name in GAUGES}
-        for name in ("events_in_per_s", "events_out_per_s"):
-            gauges[name] = line.get(name)
-        return {
-            "at_s": line["at_s"],
-            "placement": identity,
-            "gauges": gauges,
-            "sites": line.get("sites") or {},
-            "links": links,
-            "rates": line.get("rates"),
-        }
+    def _frame(self, line: Plain, before: Plain | None, stale_s: float) -> Plain:
+        """A moment as a page draws it."""
+        placement = "" if before is None else identity_of(before)
+        links = self._links.describe(line, stale_s)
+        return {**read_frame(line, stale_s), "placement": placement, "links": links}
+
+    def _after_the_end(self, last: Plain | None) -> list[Plain]:
+        """The line after the last one of a run that is over, unless it wrote that itself."""
+        if last is None or is_over(last):
+            return []
+        told = self._told
+        # Whoever was killed wrote no end: then it was over when it was last heard of.
+        at_s = max(float(told.get("heartbeat_s") or 0.0), last["at_s"] + 0.001)
+        state = ENDED if told.get("state") in ("ended", "failed") else DOWN
+        line = closing_line(last, at_s, state)
+        return [{**line, "deviations": line["deviations"] or told.get("deviations")}]
 
     # What if, for real
 

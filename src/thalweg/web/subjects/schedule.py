@@ -32,6 +32,7 @@ class ScheduleSubject(PlannedSubject):
     """Steps over time; with the workload also what is on every link at each of them."""
 
     kind = "schedule"
+    now_is = "what runs at the end"
     views = ("map", "charts", "what-if", "compare")
 
     def __init__(

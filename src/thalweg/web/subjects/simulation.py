@@ -85,6 +85,7 @@ class SimulationSubject(PlannedSubject):
     """The first run of a simulation, from the folder of `thalweg simulate --out`."""
 
     kind = "simulation"
+    now_is = "as it began"
     views = ("map", "charts", "what-if", "compare", "results")
 
     def __init__(self, folder: Path) -> None:
