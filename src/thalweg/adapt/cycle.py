@@ -23,8 +23,8 @@ from thalweg.units import DURATION, show_quantity
 if TYPE_CHECKING:
     from thalweg.adapt.controller import Controller
 
-BETTER = 0.02
-"""How much lower the usage has to be for a change that only measured figures speak for."""
+BETTER = 0.05
+"""How much cheaper a plan has to be where only measured figures speak for it: a change costs, too."""
 _REMEMBERED_STEPS = 64
 _LEAST_STEPS = 10
 _JUMP = 0.3
@@ -314,7 +314,7 @@ class _Cycle:
         rest_s = own.trigger.rest_s if own.trigger is not None else 0.0
         adapted_s = state.trigger.adapted_s
         rests = adapted_s is not None and now_s - adapted_s < rest_s
-        if rests and not (state.replanned_for_figures or self._has_new_figures()):
+        if rests and not state.replanned_for_figures:
             return state, (self._keep(decision.reason, situation),)
         state = replace(state, planned=self._figures())
         plan = self._find(self._rates or {})
@@ -355,10 +355,6 @@ class _Cycle:
             return False
         here = self._own.cost(problem, running)
         return self._own.cost(problem, plan.placement) < here * (1.0 - BETTER)
-
-    def _has_new_figures(self) -> bool:
-        """Whether a figure has been measured that nobody knew when the strategy was asked."""
-        return not self._figures().keys() <= self._state.planned.keys()
 
     def _changed_figures(self) -> list[str]:
         """Figures that are surely further than 20 % from what was planned with, in words."""

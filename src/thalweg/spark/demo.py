@@ -46,7 +46,7 @@ SOURCE, SINK = "rides", "fare-board"
 SECONDS = 100.0
 CALM_PER_S, SURGE_PER_S = 600.0, 1800.0
 STRATEGY = "atsoo"
-WEIGHTS = {"compute_weight": 0.13, "network_weight": 0.87}
+WEIGHTS = {"compute_weight": 0.11, "network_weight": 0.89}
 """The operator of this city pays for the uplink; memory at the fogs is there anyway."""
 _SURGE_AT, _KILL_AT, _KILLED = 0.2, 0.7, "fog-1"
 _LOOK_S = 0.05
