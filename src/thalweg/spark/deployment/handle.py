@@ -303,9 +303,10 @@ class Deployment:
                 loop.stopping = loop.stopping or self._stopping.is_set()
                 loop.turn(time.time(), _TURN_S)
                 if time.monotonic() >= due:
-                    loop.look(time.time())
-                    # After a look that took long, the next one is a whole interval later.
                     due = time.monotonic() + self.prepared.interval_s
+                    loop.look(time.time())
+                    # A cycle that took long leaves the next one some time to come.
+                    due = max(due, time.monotonic() + self.prepared.interval_s / 2)
                 if loop.is_deployed and not self._deployed.is_set():
                     feed = self._begin_feed(loop)
                 if feed is not None and feed.error is not None:

@@ -26,9 +26,9 @@ from thalweg.spark.site.site import (
 )
 
 _SUPERVISION_S = 0.25
-_STATUS_S = 1.0
-# Five beats that did not come.
-_UNHEARD_S = 2.5
+_STATUS_S = 0.5
+# Four beats that did not come; with the beat before and the supervision, that is within 3 s.
+_UNHEARD_S = 2.0
 
 
 class Sites(Mapping[str, Site]):
