@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from thalweg.adapt.controller import Controller
 
 BETTER = 0.05
-"""How much cheaper a plan has to be where only measured figures speak for it: a change costs, too."""
+"""How much cheaper a plan has to be where only measured figures speak for it: changes cost, too."""
 _REMEMBERED_STEPS = 64
 _LEAST_STEPS = 10
 _JUMP = 0.3

@@ -17,7 +17,7 @@ _CHANGE_S = 5.0
 
 
 class InvalidTransition(ThalwegError):
-    """An event that cannot come in this state, with the events before it."""
+    """Something that cannot happen in this state, with what happened before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from thalweg.errors import ThalwegError
+from thalweg.adapt.state import InvalidTransition
 
 State = Literal["up", "down", "restarting", "ended"]
 UP: State = "up"
@@ -32,10 +32,6 @@ _NEXT: Mapping[State, frozenset[State]] = {
     ENDED: frozenset(),
 }
 _MAX_HISTORY = 20
-
-
-class InvalidTransition(ThalwegError):
-    """Something was to happen to a run that cannot happen in its state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
