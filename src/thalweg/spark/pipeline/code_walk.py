@@ -29,7 +29,7 @@ from thalweg.spark.pipeline.source_code import (
     list_reads,
     source_of,
 )
-from thalweg.spark.pipeline.values_text import describe_plain, describe_type
+from thalweg.spark.pipeline.values_text import describe_plain, describe_scalar, describe_type
 
 _EXAMPLES = "thalweg.spark.examples"
 _NEVER_FOLLOWED = frozenset({"thalweg", "pyspark", "py4j", *sys.stdlib_module_names} - {"__main__"})
@@ -63,7 +63,7 @@ class CodeWalk:
 
     def __init__(self, functions: Iterable[object]) -> None:
         self._packages = {top for f in functions if (top := _package_of(_home_of(f)))}
-        self._roots = tuple(_find_roots(self._packages))
+        self._roots = tuple(sorted(_find_roots(self._packages), key=len, reverse=True))
         self._objects: dict[str, object] = {}
         self._waiting: list[tuple[str, object, Callable[[Any], str] | None]] = []
         self._named: set[str] = set()
@@ -121,6 +121,8 @@ class CodeWalk:
 
     def _describe(self, value: Any, describe: Callable[[Any], str] | None = None) -> str:
         """A value as text; what has a name of its own is named, and followed later."""
+        if (quick := describe_scalar(value, self._roots)) is not None:
+            return quick
         if id(value) in self._open:
             return f"<again {len(self._open) - self._open.index(id(value))}>"
         self._open.append(id(value))

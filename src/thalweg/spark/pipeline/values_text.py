@@ -20,15 +20,27 @@ _BY_REPR = (
     bool | int | float | complex | bytes | bytearray | range | slice | Decimal | Fraction | UUID
 ) | (datetime.date | datetime.time | datetime.timedelta | datetime.tzinfo | GenericAlias)
 
+_WORD = 2**64
 Describe = Callable[[object], str]
+
+
+def describe_scalar(value: object, roots: Collection[str]) -> str | None:
+    """A text or a number as text, or None for anything else: large tables hold many of them."""
+    kind = type(value)
+    if isinstance(value, str) and kind is str:
+        return f"str {_without_roots(value, roots)!r}"
+    is_number = kind is float or kind is bool
+    if is_number or (isinstance(value, int) and kind is int and -_WORD < value < _WORD):
+        return f"{kind.__name__} {value!r}"
+    return None
 
 
 def describe_plain(value: object, describe: Describe, roots: Collection[str]) -> str | None:
     """A value as text, or None for one that is known by its type at most.
 
-    `describe` gives the text of what a container holds. Texts and paths below one of the `roots`,
-    the folders where code is, are those of any other place. The order of a mapping does not count,
-    for it may be that of a set.
+    `describe` gives the text of what a container holds. Texts and paths below one of the `roots`
+    (the folders where code is, longest first) are those of any other place. The order of a mapping
+    does not count, for it may be that of a set.
     """
     name = describe_type(type(value))
     if value is None or value is Ellipsis or value is NotImplemented:
@@ -86,6 +98,6 @@ def _describe_data(value: Any, name: str, describe: Describe) -> str | None:
 
 
 def _without_roots(text: str, roots: Collection[str]) -> str:
-    for root in sorted(roots, key=len, reverse=True):
+    for root in roots:
         text = text.replace(root, "…")
     return text
