@@ -71,7 +71,7 @@ def _shoot_all(program: str, address: str) -> None:
         page.fill("#all-factor", "2")
         page.click("#all-set")
         page.click("#what-if-ask")
-        page.wait_for_selector("#what-if-headline")
+        page.wait_for_selector('#what-if-result[data-asked="3"]')
         _shoot(page, "page-what-if")
         page.click("#tab-charts")
         page.wait_for_selector('#marks [data-mark="restart"]', timeout=_ADAPTATION_TIMEOUT_MS)

@@ -30,7 +30,7 @@ def test_a_surge_an_adaptation_and_a_death_are_seen(live, open_page, shoot):
     assert "token" not in page.url
     for site in SITES:
         page.wait_for_selector(f'[data-site="{site}"]')
-    page.wait_for_selector('[data-chip="parse@fog-0"]')
+    page.wait_for_selector('[data-chip="rides@fog-0"]')
     before = read_number(page, "events_in_per_s")
     run.rate_per_s = SURGE_PER_S
     page.wait_for_function(
@@ -54,7 +54,7 @@ def test_a_surge_an_adaptation_and_a_death_are_seen(live, open_page, shoot):
 def test_the_why_of_a_chip_a_link_and_a_site_is_a_click_away(live, open_page, shoot):
     _, server = live
     page = open_page(server.address)
-    page.click('[data-chip="parse@fog-0"]')
+    page.click('[data-chip="parse@cloud"]')
     page.wait_for_selector("#details:not([hidden])")
     wait_for_text(page, "#details", "deployment")
     shoot(page, "run-why")
@@ -73,7 +73,7 @@ def test_a_what_if_changes_the_plan_and_is_applied_after_a_yes(live, open_page, 
         page.fill(f'input[aria-label="Events per second of rides at {fog}"]', "1500")
     before = dict(run.sites.cuts)
     page.click("#what-if-ask")
-    page.wait_for_selector("#what-if-headline")
+    page.wait_for_selector('#what-if-result[data-asked="3"]')
     page.wait_for_selector("#moves tbody tr")
     shoot(page, "run-what-if")
     assert dict(run.sites.cuts) == before

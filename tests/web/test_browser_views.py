@@ -83,7 +83,7 @@ def test_strategies_are_compared_and_one_is_drawn(served, open_page, shoot):
     for name in ("aels", "tcep", "tsoo"):
         page.check(f'input[type="checkbox"][value="{name}"]')
     page.click("#compare-run")
-    page.wait_for_selector("[data-show]")
+    page.wait_for_selector('[data-row="tsoo"]')
     table = page.inner_text("#panel")
     assert "refus" in table.lower() or "no plan" in table.lower()
     page.click("[data-show]")

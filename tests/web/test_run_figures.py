@@ -136,6 +136,19 @@ def test_a_run_that_wrote_its_own_end_gets_no_other(tmp_path: Path):
     assert frames[-1]["sites"]["fog-0"] == {"state": "ended", "since_s": BEGAN_S + END_S}
 
 
+def test_links_of_sites_that_have_ended_carry_nothing_whoever_wrote_the_end(tmp_path: Path):
+    folder = write_recorded_run(tmp_path / "run")
+    ended = {"state": "ended", "since_s": BEGAN_S + END_S}
+    sites = dict.fromkeys((*FOGS, "cloud"), ended)
+    line = {"kind": "frame", "at_s": BEGAN_S + END_S, "sites": sites, "links": {}}
+    with (folder / "timeline.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    last = RunSubject(folder).history()["frames"][-1]
+    assert {link["state"] for link in last["links"].values()} == {"ended"}
+    assert {link["bps"] for link in last["links"].values()} == {None}
+    assert len(last["deviations"]) == len(DEVIATIONS)
+
+
 def test_sites_of_a_run_that_was_killed_are_down(tmp_path: Path):
     folder = write_recorded_run(tmp_path / "run", state="running", last_s=30)
     last = RunSubject(folder).history()["frames"][-1]

@@ -39,9 +39,10 @@ class RunLinks:
     def describe(self, line: Mapping[str, Any], stale_s: float) -> dict[str, Plain]:
         """The links at the moment of a line; a site that is not up sends nothing that is known."""
         at_s, sites = float(line["at_s"]), line.get("sites") or {}
-        told = {s: of for s, of in (line.get("links") or {}).items() if self._ways.get(s)}
-        states = {s: (sites.get(s) or {}).get("state", UP) for s in told}
-        up = {s for s, state in states.items() if state == UP}
+        states = {s: (sites.get(s) or {}).get("state", UP) for s in self._ways}
+        told = {s: {"bps": None} for s, state in states.items() if state != UP}
+        told |= {s: of for s, of in (line.get("links") or {}).items() if self._ways.get(s)}
+        up = {s for s in told if states[s] == UP}
         sent = {s: known_number(told[s]["bps"]) for s in up}
         links = self._loads({s: bps for s, bps in sent.items() if bps is not None})
         for site, of in told.items():

@@ -26,7 +26,7 @@ export function knownToken() {
   return token;
 }
 
-export async function ask(path, { body, signal, query } = {}) {
+export async function ask(path, { body, signal, query, patient = 0 } = {}) {
   const known = Object.entries(query || {}).filter(([, value]) => value !== null && value !== undefined);
   const text = new URLSearchParams(known).toString();
   const headers = { Authorization: `Bearer ${knownToken() || ""}` };
@@ -42,6 +42,11 @@ export async function ask(path, { body, signal, query } = {}) {
     throw new Unreachable("The server does not answer.");
   }
   if (answer.ok) return answer;
+  // One question is answered at a time: whoever can wait asks again.
+  if (patient > 0 && answer.headers.has("Retry-After")) {
+    await new Promise((done) => { setTimeout(done, 1000 * (Number(answer.headers.get("Retry-After")) || 1)); });
+    return ask(path, { body, signal, query, patient: patient - 1 });
+  }
   let problems = [];
   try { problems = (await answer.json()).problems || []; } catch { /* Not ours: told by its number. */ }
   if (!Array.isArray(problems) || !problems.length) problems = [`The server refused this (${answer.status}).`];

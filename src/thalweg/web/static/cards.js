@@ -1,7 +1,7 @@
 // A site as a card: its state, its bars, and the operators on it as chips.
 
 import { el, say, set, svg } from "./dom.js";
-import { number, percent, seconds } from "./format.js";
+import { moment, number, percent, seconds, staleness } from "./format.js";
 import { level } from "./traffic.js";
 
 const SHAPES = {
@@ -14,7 +14,12 @@ const SHAPES = {
 export const sign = (kind) =>
   svg("svg", { class: "sign", viewBox: "0 0 10 10", "aria-hidden": "true" }, (SHAPES[kind] || SHAPES.transform)());
 
-const STATES = { up: "● up", down: "✕ down", starting: "◌ starting" };
+const STATES = { up: "● up", down: "✕ down", starting: "◌ starting", restarting: "↻ restarting", ended: "■ ended" };
+const TIMED = new Set(["down", "restarting"]);
+
+/** State of a site with when that began, for people. */
+export const stateWords = ({ state, since_s: since }, clock) =>
+  `${state}${Number.isFinite(since) ? ` since ${moment(since, clock)}` : ""}`;
 
 /** Operators at a site, each once, with how many instances it has there. */
 export function chipsBySite(placement) {
@@ -44,9 +49,10 @@ export class Card {
     const bars = compact ? null : el("div", { class: "bars" },
       ["cpu", "memory"].map((key) => this.bar(key, key === "cpu" ? "CPU" : "Memory")));
     this.lag = el("span", { class: "lag" });
+    this.stale = el("p", { class: "stale-note small", hidden: true });
     this.chips = el("ul", { class: "chips" });
     this.root = el("article", { class: "site", data: { site: site.name, tier: site.tier }, "aria-label": site.name },
-      el("header", {}, name, this.count, compact ? null : this.lag, this.state), bars, this.chips);
+      el("header", {}, name, this.count, compact ? null : this.lag, this.state), bars, this.stale, this.chips);
   }
 
   bar(key, name) {
@@ -78,10 +84,12 @@ export class Card {
     changed ? el("span", { class: "new", text: "new" }) : null);
   }
 
-  /** What was measured at the site; nothing is shown of what is unknown. */
-  paint(figures, load) {
-    const state = figures?.state || "";
+  /** What was measured at the site by a moment; what nobody measures of it is not shown. */
+  paint(figures, load, atS, clock) {
+    const state = figures?.state ?? "", old = staleness(figures);
     set(this.root, "data-state", state || null);
+    set(this.root, "data-stale", old ? "yes" : null);
+    set(this.root, "aria-label", [this.site.name, state && stateWords(figures, clock), old && `${figures.lag_s === undefined ? "load" : "lag"} ${old}`].filter(Boolean).join(", "));
     if (this.compact) {
       // No room for bars and lines: the fullest of its links, in a word.
       const known = load !== undefined && !Number.isNaN(load);
@@ -90,16 +98,19 @@ export class Card {
       set(this.state, "title", known ? "load of its fullest link" : null);
       return;
     }
-    say(this.state, STATES[state] || state);
+    const since = figures?.since_s, aged = TIMED.has(state) && Number.isFinite(since) && atS >= since;
+    say(this.state, `${STATES[state] || state}${aged ? ` ${seconds(Math.round(atS - since))}` : ""}`);
+    set(this.state, "title", Number.isFinite(since) ? `since ${moment(since, clock)}` : null);
     for (const [key, { root, fill, value }] of Object.entries(this.bars)) {
       const share = number(figures?.[key]);
-      root.hidden = Number.isNaN(share);
+      root.hidden = figures?.[key] === undefined;
       if (root.hidden) continue;
-      fill.style.transform = `scaleX(${Math.min(Math.max(share, 0), 1).toFixed(3)})`;
+      fill.style.transform = `scaleX(${Number.isNaN(share) ? 0 : Math.min(Math.max(share, 0), 1).toFixed(3)})`;
       set(root, "data-level", share > 1 ? "over" : share > 0.8 ? "high" : "fine");
       say(value, percent(share));
     }
-    const lag = number(figures?.lag_s);
-    say(this.lag, lag >= 0.0005 ? `lag ${seconds(lag)}` : "");
+    say(this.lag, figures?.lag_s === undefined ? "" : `lag ${seconds(figures.lag_s)}`);
+    say(this.stale, old ? `◷ ${figures.lag_s === undefined ? "load" : "lag"} ${old}` : "");
+    this.stale.hidden = !old;
   }
 }

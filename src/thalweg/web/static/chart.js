@@ -54,8 +54,8 @@ export class Chart {
   }
 
   /** New data: `frames` from number `first` on, `marks` within, and the series. */
-  setData({ frames, first, series, marks, clock, note }) {
-    Object.assign(this, { frames, first, marks, clock });
+  setData({ frames, first, series, marks, spans = [], clock, note }) {
+    Object.assign(this, { frames, first, marks, spans, clock });
     this.series = series;
     const names = series.map(({ name }) => name).join("\n") + (note || "");
     if (names !== this.names) {
@@ -86,6 +86,7 @@ export class Chart {
     const far = limit !== null && most > 0 && limit > 8 * most;
     this.most = (Math.max(most, limit !== null && !far ? limit : 0) || 1) * 1.08;
     this.grid(pen, wide, tall);
+    this.paintSpans(pen, wide, tall);
     this.paintMarks(pen, tall);
     series.forEach(({ values }, k) => this.line(pen, values, k));
     if (limit !== null) this.paintLimit(pen, wide, limit, far);
@@ -134,6 +135,19 @@ export class Chart {
     }
   }
 
+  /** What takes a while: a shade from its beginning to its end, with a bar on top. */
+  paintSpans(pen, wide, tall) {
+    const { colours } = this;
+    for (const { kind, from, to } of this.spans) {
+      const x0 = Math.max(this.X(from), LEFT), x1 = Math.min(Math.max(this.X(to), x0 + 2), wide - RIGHT);
+      pen.fillStyle = kind === "restart" || kind === "failure" ? colours.limit : colours.accent;
+      pen.globalAlpha = 0.1;
+      pen.fillRect(x0, 16, x1 - x0, tall - BOTTOM - 16);
+      pen.globalAlpha = 1;
+      pen.fillRect(x0, 16, x1 - x0, 2);
+    }
+  }
+
   paintMarks(pen, tall) {
     const { colours } = this;
     pen.textBaseline = "top";
@@ -163,7 +177,8 @@ export class Chart {
     let open = false, column = -1, low = 0, high = 0, last = 0;
     const close = () => {
       if (column < 0) return;
-      if (open) pen.lineTo(column, this.Y(low)); else pen.moveTo(column, this.Y(low));
+      // A moment alone, with nothing known before and after it, is a line of a pixel.
+      if (open) pen.lineTo(column, this.Y(low)); else { pen.moveTo(column - 0.5, this.Y(low)); pen.lineTo(column + 0.5, this.Y(low)); }
       if (high !== low) { pen.lineTo(column, this.Y(high)); }
       if (last !== high) pen.lineTo(column, this.Y(last));
       open = true;
@@ -234,7 +249,7 @@ export class Chart {
     if (hovered >= 0) upright(this.X(frames[hovered].at_s), 1, 0.8);
     const values = this.keys.map(({ value, k: s }) => {
       const figure = this.series[s].values[k];
-      say(value, figure === undefined ? "–" : this.show(figure));
+      say(value, figure === undefined ? "–" : Number.isNaN(figure) ? this.series[s].blank?.(k) ?? "unknown" : this.show(figure));
       if (frames[k] && Number.isFinite(figure)) {
         pen.fillStyle = this.colours.series[s % COLOURS];
         pen.beginPath(); pen.arc(this.X(frames[k].at_s), this.Y(figure), 3, 0, 7); pen.fill();
@@ -246,7 +261,9 @@ export class Chart {
     this.tip.hidden = hovered < 0;
     if (hovered < 0) return;
     const near = this.marks.filter((_, m) => Math.abs(this.markAt[m] - this.hover) < 6).map(({ kind, title }) => `${symbolOf(kind)} ${title}`);
-    say(this.tip, [when, ...near].join("  "));
+    const t = frames[k]?.at_s, during = this.spans.filter(({ from, to }) => from <= t && t <= to)
+      .map(({ kind, title, from, to, open }) => `${symbolOf(kind)} ${title}${open ? "" : `, ${(to - from).toFixed(1)} s`}`);
+    say(this.tip, [...new Set([when, ...near, ...during])].join("  "));
     this.tip.style.left = `${Math.min(this.hover + 10, Math.max(wide - 170, 0))}px`;
   }
 }

@@ -1,4 +1,4 @@
-// Numbers for people. Unknown is "–", infinity "∞".
+// Numbers for people. Zero is a figure like any other; unknown is "unknown", infinity "∞".
 
 /** What the server sent, as a number: unknown is NaN. */
 export const number = (value) =>
@@ -12,7 +12,7 @@ const short = (value) => {
 
 const shown = (given, write) => {
   const value = number(given);
-  if (Number.isNaN(value)) return "–";
+  if (Number.isNaN(value)) return "unknown";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   return write(value);
 };
@@ -54,6 +54,13 @@ export function moment(atS, clock) {
   const rest = `${two(Math.floor((whole % 3600) / 60))}:${two(whole % 60)}`;
   return hours ? `${hours}:${rest}` : rest;
 }
+
+/** A moment that is past, with how long before `nowS` it was: an old reason is not read as one of now. */
+export const dated = (atS, nowS, clock) =>
+  `${moment(atS, clock)}${Number.isFinite(nowS) && nowS >= atS ? ` (${seconds(Math.round(nowS - atS))} ago)` : ""}`;
+
+/** How old a measured figure is that was not renewed; empty where it is fresh. */
+export const staleness = (of) => (of?.stale ? `stale, ${seconds(Math.round(of.age_s)).replace(" ", "\u00a0")} old` : "");
 
 export const count = (value, one, many = `${one}s`) =>
   `${value.toLocaleString("en")} ${value === 1 ? one : many}`;

@@ -1,8 +1,8 @@
 // Streams between sites as lines: width is the rate, colour and label the load.
 
 import { set, svg } from "./dom.js";
-import { bits, percent } from "./format.js";
-import { level, widthOf, wordsOf } from "./traffic.js";
+import { percent } from "./format.js";
+import { level, rateOf, widthOf, wordsOf } from "./traffic.js";
 
 const MOST_FOCUSED = 40, MOST_LABELLED = 40;
 
@@ -119,12 +119,13 @@ export class Lines {
       if (!link) continue;
       set(made.root, "data-level", level(link.load));
       set(made.root, "data-chosen", key === chosen);
+      set(made.root, "data-stale", link.stale ? "yes" : null);
       set(made.stroke, "stroke-width", widthOf(link.bps).toFixed(1));
       const words = `${link.a} to ${link.b}: ${wordsOf(link)}`;
       if (made.name.textContent !== words) made.name.textContent = words;
       set(made.root, "aria-label", words);
       const load = Number.isNaN(link.load) ? "" : `${link.load > 1 ? "▲ " : ""}${percent(link.load)}`;
-      const label = this.terse ? load : [bits(link.bps), load].filter(Boolean).join(" · ");
+      const label = `${link.stale ? "◷ " : ""}${this.terse && load ? load : [rateOf(link), load].filter(Boolean).join(" · ")}`;
       const shown = made.spot && label && labels++ < MOST_LABELLED ? `${made.arrow} ${label}` : "";
       set(made.label, "data-level", level(link.load));
       set(made.label, "visibility", shown ? "visible" : "hidden");

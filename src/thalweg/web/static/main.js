@@ -8,6 +8,7 @@ import { byId, el, list, say, set } from "./dom.js";
 import { follow } from "./feed.js";
 import { Gauges } from "./gauges.js";
 import { MapView } from "./mapview.js";
+import { Notices } from "./notices.js";
 import { ResultsView } from "./results.js";
 import { Slider } from "./slider.js";
 import { Store } from "./store.js";
@@ -36,6 +37,7 @@ const connection = (state, text) => {
   byId("lost").hidden = state !== "lost";
   if (state !== "loading") announce(text);
 };
+const notices = new Notices(byId("notices"), announce);
 const tellProblems = (problems) => {
   byId("problems").replaceChildren(...(problems.length ? [list(problems, { class: "problems" })] : []));
 };
@@ -107,7 +109,8 @@ function update() {
     if (!store) return;
     if (store.scene) {
       slider.update();
-      gauges?.show(store.frame?.gauges || expected());
+      gauges?.show(store.frame ?? { gauges: expected() });
+      notices.update(store);
       details.update();
     }
     views[current]?.update();
@@ -128,6 +131,7 @@ function close() {
   current = null;
   slider.show(null);
   byId("gauge-strip").replaceChildren();
+  byId("notices").hidden = true;
   byId("panel").replaceChildren(el("p", { class: "soft", text: "Loading…" }));
   tellProblems([]);
 }
@@ -178,6 +182,9 @@ function tellMarks(mine) {
 }
 
 // --- Beginning ---------------------------------------------------------------------------------
+
+// Figures become stale while nothing comes.
+setInterval(() => { if (store?.scene?.live) notices.update(store); }, 1000);
 
 let retry = 1000;
 function failed(error, again) {

@@ -1,8 +1,10 @@
 // The view "map": what runs where at the moment that is looked at, drawn and as tables.
 
-import { el, list, table } from "./dom.js";
-import { bits, percent, seconds, count } from "./format.js";
+import { stateWords } from "./cards.js";
+import { el, list, say, table } from "./dom.js";
+import { count, dated, percent, plain, seconds, staleness } from "./format.js";
 import { hasPositions, MANY_SITES, Tiers } from "./tiers.js";
+import { rateOf } from "./traffic.js";
 
 const MOST_ROWS = 200;
 
@@ -20,11 +22,14 @@ export class MapView {
     const { scene } = store;
     this.tiers = new Tiers(scene, { onSelect: select });
     this.reason = el("div", { class: "plan-text", "aria-live": "off" });
+    this.when = el("b", { class: "when" });
+    this.broken = el("div", { id: "broken" });
+    this.deviations = el("section", { id: "deviations", "aria-label": "Declared against measured", hidden: true });
     this.links = fold("links", "Links and their load", (at) => this.fillLinks(at));
     this.where = fold("where", "What runs where, as a table", (at) => this.fillWhere(at));
     this.root = el("div", { class: "map-view" },
       el("div", { class: "bar-row" }, this.reason, this.tools(scene)),
-      this.tiers.root, this.links.root, this.where.root);
+      this.broken, this.tiers.root, this.deviations, this.links.root, this.where.root);
   }
 
   tools(scene) {
@@ -56,13 +61,42 @@ export class MapView {
       this.loaded = this.store.loaded;
       const head = placement ? [placement.strategy, placement.text].filter(Boolean).join(": ") : this.loaded ? "No placement yet." : "Loading what happened so far…";
       this.reason.replaceChildren(...[
-        el("p", { class: "soft", text: head }), placement ? list(placement.violations || [], { class: "problems" }) : null,
+        el("p", { class: "soft" }, this.when, head),
+        placement?.violations?.length ? el("p", { class: "small soft", text: "By the model, at the rates of then:" }) : null,
+        placement ? list(placement.violations || [], { class: "problems" }) : null,
       ].filter(Boolean));
       this.where.refill();
     }
+    const timed = this.store.scene.clock === "wall" && Number.isFinite(placement?.at_s);
+    say(this.when, timed ? `Decided at ${dated(placement.at_s, frame?.at_s, "wall")}: ` : "");
+    this.showBroken(frame?.broken || []);
+    this.showDeviations(frame?.deviations || []);
     this.tiers.show(placement, frame);
     const now = performance.now();
     if (now - (this.filled || 0) > 500) { this.filled = now; this.links.refill(); }
+  }
+
+  /** Limits that are broken at this moment, whatever was planned. */
+  showBroken(broken) {
+    const text = broken.join("\n");
+    if (text === this.brokenText) return;
+    this.brokenText = text;
+    this.broken.replaceChildren(...(broken.length ? [el("p", { class: "small soft", text: "At this moment:" }), list(broken, { class: "problems" })] : []));
+  }
+
+  showDeviations(found) {
+    const text = JSON.stringify(found);
+    if (text === this.deviationsText) return;
+    this.deviationsText = text;
+    this.deviations.hidden = !found.length;
+    const span = ({ low, high }) => (low === null || high === null ? "unknown" : `${low} to ${high}`);
+    this.deviations.replaceChildren(...(found.length ? [
+      el("h3", { text: "Declared against measured" }),
+      el("p", { class: "small soft", text: `${count(found.length, "declared figure")} more than 20 % from what is measured; plans are made with what is measured.` }),
+      table("Declared against measured",
+        ["Operator", "Site", "Figure", { name: "Declared", number: true }, { name: "Measured", number: true }, { name: "Interval", number: true }, { name: "Measured / declared", number: true }],
+        found.map((of) => [of.operator, of.site ?? "all", of.figure, of.declared, of.measured, span(of), `× ${plain(of.ratio)}`])),
+    ] : []));
   }
 
   choose(chosen) { this.tiers.choose(chosen); }
@@ -73,11 +107,12 @@ export class MapView {
       el("button", {
         type: "button", class: "text", data: { "link-row": link.key }, text: `${link.a} → ${link.b}`,
         on: { click: () => this.select({ kind: "link", key: link.key, a: link.a, b: link.b }) },
-      }), bits(link.bps), `${percent(link.load)}${link.load > 1 ? " ▲" : ""}`, seconds(link.lag_s),
+      }), rateOf(link), [Number.isNaN(link.bps) ? "" : link.known, staleness(link)].filter(Boolean).join(", "), `${percent(link.load)}${link.load > 1 ? " ▲" : ""}`,
+      link.lagged || !Number.isNaN(link.lag_s) ? seconds(link.lag_s) : "–",
       [...new Set(link.streams.map(({ source, target }) => `${source} → ${target}`))].join(", "),
     ]);
     at.replaceChildren(
-      rows.length ? table("Links and their load", ["Link", { name: "Rate", number: true }, { name: "Load", number: true }, { name: "Lag", number: true }, "Streams"], rows)
+      rows.length ? table("Links and their load", ["Link", { name: "Rate", number: true }, "Known", { name: "Load", number: true }, { name: "Lag", number: true }, "Streams"], rows)
         : el("p", { class: "soft", text: "No stream crosses sites now." }),
       all.length > MOST_ROWS ? el("p", { class: "small soft", text: `The ${MOST_ROWS} busiest of ${all.length}.` }) : "");
   }
@@ -91,7 +126,7 @@ export class MapView {
     const used = scene.sites.filter(({ name }) => here.has(name)), empty = scene.sites.length - used.length;
     const rows = used.slice(0, MOST_ROWS).map(({ name, tier }) => [
       el("button", { type: "button", class: "text", text: name, on: { click: () => this.select({ kind: "site", site: name }) } }),
-      tier, frame?.sites?.[name]?.state || "–",
+      tier, frame?.sites?.[name]?.state ? stateWords(frame.sites[name], scene.clock) : "–",
       [...here.get(name)].map(([operator, many]) => (many > 1 ? `${operator} ×${many}` : operator)).join(", "),
     ]);
     at.replaceChildren(table("What runs where", ["Site", "Tier", "State", "Operators"], rows));

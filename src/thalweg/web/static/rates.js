@@ -7,7 +7,7 @@ const MOST_ROWS = 50;
 const clean = (value) => Number(Number(value).toPrecision(6));
 
 export class Rates {
-  constructor(sources) {
+  constructor(sources, nowIs = "Now") {
     this.rows = sources.map(({ source, site, rate }) => ({ source, site, now: number(rate), wanted: null }));
     this.body = el("tbody");
     this.note = el("p", { class: "small soft", "aria-live": "polite" });
@@ -20,7 +20,7 @@ export class Rates {
       el("div", { class: "row" }, el("label", { class: "inline" }, "All sources × ", this.factor), all, back),
       this.rows.length > MOST_ROWS ? el("label", { class: "inline" }, "Filter ", this.filter) : null,
       el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Rates of sources" },
-        el("table", {}, el("thead", {}, el("tr", {}, ["Source", "Now", "What if", ""].map((text, k) =>
+        el("table", {}, el("thead", {}, el("tr", {}, ["Source", nowIs, "What if", ""].map((text, k) =>
           el("th", { scope: "col", class: k === 1 || k === 2 ? "number" : null, text })))), this.body)),
       this.note);
     this.draw();

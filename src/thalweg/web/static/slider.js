@@ -91,10 +91,22 @@ export class Slider {
     if (this.known !== store.version) { this.known = store.version; this.putMarks(); }
   }
 
+  putSpans(last) {
+    const { store } = this, share = (at) => (100 * store.nearest(at)) / last;
+    byId("spans").replaceChildren(...store.spans.slice(-MOST_MARKS).map(({ kind, title, from, to, open }) => {
+      const begin = moment(from, store.scene.clock), end = open ? (store.scene.live ? "still under way" : "no end was recorded") : `to ${moment(to, store.scene.clock)}`;
+      const made = el("i", { class: "span", role: "img", data: { span: kind, open: open ? "yes" : "no" }, title: `${begin} ${title}`, "aria-label": `${title}, from ${begin} ${end}` });
+      made.style.left = `${share(from).toFixed(2)}%`;
+      made.style.width = `${Math.max(share(to) - share(from), 0).toFixed(2)}%`;
+      return made;
+    }));
+  }
+
   putMarks() {
     const { store } = this, last = Math.max(store.frames.length - 1, 1);
-    const marks = store.marks.slice(-MOST_MARKS);
+    const marks = store.shownMarks.slice(-MOST_MARKS);
     const text = JSON.stringify(marks.map(({ at_s: at, kind }) => [at, kind]));
+    this.putSpans(last);
     if (text !== this.marks) {
       this.marks = text;
       byId("marks").replaceChildren(...marks.map((mark) => el("button", {

@@ -83,13 +83,13 @@ export class Tiers {
 
   paintCards() {
     if (!this.compact) {
-      for (const [name, card] of this.cards) card.paint(this.frame?.sites?.[name]);
+      for (const [name, card] of this.cards) card.paint(this.frame?.sites?.[name], undefined, this.frame?.at_s, this.scene.clock);
       return;
     }
     // Of hundreds only those on the screen, and not more often than one can read.
     if (this.later) return;
     const loads = fullest(this.links);
-    for (const name of this.seen) this.cards.get(name).paint(this.frame?.sites?.[name], loads.get(name));
+    for (const name of this.seen) this.cards.get(name).paint(this.frame?.sites?.[name], loads.get(name), this.frame?.at_s, this.scene.clock);
     this.later = setTimeout(() => { this.later = 0; if (this.painted !== this.frame) this.paintCards(); }, MANY_PAUSE_MS);
     this.painted = this.frame;
   }

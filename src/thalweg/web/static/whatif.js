@@ -2,13 +2,13 @@
 
 import { askJson, problemsOf } from "./api.js";
 import { confirmed } from "./confirm.js";
-import { el, list, table } from "./dom.js";
-import { count } from "./format.js";
+import { el, list, set, table } from "./dom.js";
+import { count, moment } from "./format.js";
 import { beforeAndAfter } from "./gauges.js";
 import { Rates } from "./rates.js";
 import { Tiers } from "./tiers.js";
 
-const MOST_SITES = 50;
+const MOST_SITES = 50, PATIENCE = 30;
 const KINDS = { move: "moves", start: "starts", stop: "stops" };
 
 /** One move as a sentence. */
@@ -26,7 +26,7 @@ export class WhatIfView {
     this.announce = announce;
     this.path = `subjects/${encodeURIComponent(store.subject.id)}`;
     const { scene } = store;
-    this.rates = new Rates(scene.sources || []);
+    this.rates = new Rates(scene.sources || [], scene.kind === "run" && !scene.live ? "Last" : "Now");
     this.down = new Set();
     this.strategy = el("select", { id: "what-if-strategy" }, (scene.strategies || []).map(({ name, text }) =>
       el("option", { value: name, title: text, text: name })));
@@ -41,9 +41,10 @@ export class WhatIfView {
       scene.kind === "run" && scene.live ? el("p", { class: "small" }, "Something went wrong? ",
         el("button", { type: "button", class: "text", id: "rollback", text: "Roll back the last change…", on: { click: () => this.rollback() } })) : null);
     form.addEventListener("submit", (event) => { event.preventDefault(); this.ask(); });
-    this.result = el("div", { class: "what-if-result", id: "what-if-result" },
-      el("p", { class: "empty soft", text: "Change rates or take sites down, then ask: the plan that would follow is shown here. Nothing is moved by asking." }));
+    this.result = el("div", { class: "what-if-result", id: "what-if-result", "aria-busy": "true" },
+      el("p", { class: "empty soft", text: "Planning at the rates of now… Nothing is moved by asking." }));
     this.root = el("div", { class: "what-if-view" }, form, this.result);
+    this.ask({ first: true });
   }
 
   sites(all) {
@@ -61,15 +62,17 @@ export class WhatIfView {
     filter.addEventListener("input", draw);
     draw();
     return el("fieldset", {}, el("legend", { text: "Take down" }), single.length > MOST_SITES ? filter : null, body,
-      el("p", { class: "small soft", text: "Where a site is down nothing runs and nothing is born; links past it stay." }));
+      el("p", { class: "small soft", text: "Where a site is down nothing runs and no source emits; links past it stay." }));
   }
 
-  async ask() {
+  /** The first question is the page's own: what would be planned as things are now? */
+  async ask({ first = false } = {}) {
     this.button.disabled = true;
     this.button.textContent = "Planning…";
+    set(this.result, "aria-busy", "true");
+    const body = { rates: this.rates.changed(), down: [...this.down], strategy: this.strategy.value };
     try {
-      const body = { rates: this.rates.changed(), down: [...this.down], strategy: this.strategy.value };
-      this.showAnswer(await askJson(`${this.path}/what-if`, { body }));
+      this.showAnswer(await askJson(`${this.path}/what-if`, { body, patient: PATIENCE }), body);
     } catch (error) {
       this.tiers?.stop();
       this.tiers = null;
@@ -77,10 +80,19 @@ export class WhatIfView {
     }
     this.button.disabled = false;
     this.button.textContent = "Ask";
-    if (window.matchMedia("(max-width: 60rem)").matches) this.result.scrollIntoView({ block: "start" });
+    set(this.result, "aria-busy", "false");
+    set(this.result, "data-asked", body.rates.length + body.down.length);
+    if (!first && window.matchMedia("(max-width: 60rem)").matches) this.result.scrollIntoView({ block: "start" });
   }
 
-  showAnswer(answer) {
+  /** What was asked, in a line: rates of the run have a moment. */
+  question({ rates_at_s: at }, { rates, down }) {
+    const then = Number.isFinite(at) ? `the rates measured at ${moment(at, this.store.scene.clock)}` : "the rates of now";
+    const what = [rates.length ? `${count(rates.length, "rate")} changed, else` : "at", then, down.length ? `without ${down.join(", ")}` : ""];
+    return `Planned ${what.filter(Boolean).join(" ")}. Nothing is moved by asking.`;
+  }
+
+  showAnswer(answer, asked) {
     const { scene } = this.store, moves = answer.moves || [];
     this.announce(answer.headline);
     const violated = (name, figures) => {
@@ -96,6 +108,7 @@ export class WhatIfView {
     this.told = el("div", { id: "apply-result", role: "status" });
     this.result.replaceChildren(...[
       el("h2", { id: "what-if-headline", text: answer.headline }),
+      el("p", { class: "small soft when", text: this.question(answer, asked) }),
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Before and after" }, beforeAndAfter(answer.before, answer.after, scene.limits)),
       el("div", { class: "two" }, violated("What runs now, at these rates", answer.before), violated("The new plan", answer.after)),
       el("h3", { text: moves.length ? count(moves.length, "change") : "Nothing would move" }),

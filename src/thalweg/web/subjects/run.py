@@ -269,6 +269,9 @@ class RunSubject(PlannedSubject):
     def _frame(self, line: Plain, before: Plain | None, stale_s: float) -> Plain:
         """A moment as a page draws it."""
         placement = "" if before is None else identity_of(before)
+        if is_over(line) and not line.get("deviations"):
+            # What was found out about what is declared outlives the run.
+            line = {**line, "deviations": self._told.get("deviations")}
         links = self._links.describe(line, stale_s)
         return {**read_frame(line, stale_s), "placement": placement, "links": links}
 
@@ -280,8 +283,7 @@ class RunSubject(PlannedSubject):
         # Whoever was killed wrote no end: then it was over when it was last heard of.
         at_s = max(float(told.get("heartbeat_s") or 0.0), last["at_s"] + 0.001)
         state = ENDED if told.get("state") in ("ended", "failed") else DOWN
-        line = closing_line(last, at_s, state)
-        return [{**line, "deviations": line["deviations"] or told.get("deviations")}]
+        return [closing_line(last, at_s, state)]
 
     # What if, for real
 
