@@ -13,16 +13,15 @@ import builtins
 import importlib
 import importlib.util
 import sys
-import sysconfig
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from hashlib import sha256
-from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from thalweg.spark.pipeline.kinds import Step
+from thalweg.spark.pipeline.own_modules import OwnModules
 from thalweg.spark.pipeline.source_code import (
     describe_function,
     list_imports,
@@ -31,9 +30,6 @@ from thalweg.spark.pipeline.source_code import (
 )
 from thalweg.spark.pipeline.values_text import describe_plain, describe_scalar, describe_type
 
-_EXAMPLES = "thalweg.spark.examples"
-_NEVER_FOLLOWED = frozenset({"thalweg", "pyspark", "py4j", *sys.stdlib_module_names} - {"__main__"})
-_INSTALLED = ("site-packages", "dist-packages")
 # Of a class: what Python writes down by itself, and what says nothing of what it does.
 _UNTOLD_MEMBERS = frozenset(
     [
@@ -62,8 +58,7 @@ class CodeWalk:
     """What the functions of a pipeline reach, collected as they are followed."""
 
     def __init__(self, functions: Iterable[object]) -> None:
-        self._packages = {top for f in functions if (top := _package_of(_home_of(f)))}
-        self._roots = tuple(sorted(_find_roots(self._packages), key=len, reverse=True))
+        self._own = OwnModules(map(_home_of, functions))
         self._objects: dict[str, object] = {}
         self._waiting: list[tuple[str, object, Callable[[Any], str] | None]] = []
         self._named: set[str] = set()
@@ -121,7 +116,7 @@ class CodeWalk:
 
     def _describe(self, value: Any, describe: Callable[[Any], str] | None = None) -> str:
         """A value as text; what has a name of its own is named, and followed later."""
-        if (quick := describe_scalar(value, self._roots)) is not None:
+        if (quick := describe_scalar(value, self._own.roots)) is not None:
             return quick
         if id(value) in self._open:
             return f"<again {len(self._open) - self._open.index(id(value))}>"
@@ -141,7 +136,7 @@ class CodeWalk:
             name = f"{_home_of(value)}.{value.__code__.co_qualname}"
             # What a decorator has put around a function has its name, and is described with it.
             is_wrapped = self._at_name == name and self._objects.get(name) is not value
-            if self._is_own(_home_of(value)) and _has_name(value) and not is_wrapped:
+            if self._own.owns(_home_of(value)) and _has_name(value) and not is_wrapped:
                 return self._reach(name, value, self._describe_code)
             return self._describe_code(value)
         if isinstance(value, type):
@@ -158,8 +153,8 @@ class CodeWalk:
             return f"cached_property {self._describe(value.func)}"
         if "__wrapped__" in getattr(value, "__dict__", {}):
             return f"{describe_type(type(value))} {self._describe(value.__wrapped__)}"
-        plain = describe_plain(value, self._describe, self._roots)
-        kind = self._describe(type(value)) if self._is_own(type(value).__module__) else ""
+        plain = describe_plain(value, self._describe, self._own.roots)
+        kind = self._describe(type(value)) if self._own.owns(type(value).__module__) else ""
         if plain is None and kind:
             return f"{kind} {self._describe(_attributes_of(value))}"
         return f"{kind}{plain or describe_type(type(value))}"
@@ -176,7 +171,7 @@ class CodeWalk:
 
     def _describe_class(self, kind: type) -> str:
         name = describe_type(kind)
-        if not self._is_own(kind.__module__):
+        if not self._own.owns(kind.__module__):
             return name
         if "<" in kind.__qualname__:
             return self._describe_members(kind)
@@ -193,7 +188,7 @@ class CodeWalk:
 
     def _describe_code(self, function: FunctionType) -> str:
         code, scope = function.__code__, function.__globals__
-        home, is_own = _home_of(function), self._is_own(_home_of(function))
+        home, is_own = _home_of(function), self._own.owns(_home_of(function))
         cells = _cells_of(function)
         if is_own:
             shown = [describe_function(code, scope), *self._list_meanings(function, cells)]
@@ -228,7 +223,7 @@ class CodeWalk:
                 continue
             home, name, value = _home_of(function), read.name, names[read.name]
             for attribute in read.attributes:
-                if not (isinstance(value, ModuleType) and self._is_own(value.__name__)):
+                if not (isinstance(value, ModuleType) and self._own.owns(value.__name__)):
                     break
                 home, name = value.__name__, attribute
                 value = getattr(value, attribute, None)
@@ -240,7 +235,7 @@ class CodeWalk:
     def _name(self, home: str, name: str, value: object, scope: Mapping[str, Any]) -> str:
         """What a name of a module means, as text: a value goes by the name."""
         is_named = isinstance(value, FunctionType) and _has_name(value)
-        if is_named or isinstance(value, (Step, type, ModuleType)) or not self._is_own(home):
+        if is_named or isinstance(value, (Step, type, ModuleType)) or not self._own.owns(home):
             return self._describe(value)
         module = sys.modules.get(home)
         names = vars(module) if module is not None else scope
@@ -256,31 +251,9 @@ class CodeWalk:
         with suppress(Exception):
             package = scope.get("__package__") or ""
             full = importlib.util.resolve_name("." * level + name, package)
-            if self._is_own(full):
+            if self._own.owns(full):
                 return importlib.import_module(full)
         return None
-
-    def _is_own(self, module: str) -> bool:
-        """Whether a module is the user's: of the pipeline's packages, or in no place of tools."""
-        package = _package_of(module)
-        if package in self._packages:
-            return True
-        if not package:
-            return False
-        found = sys.modules.get(package)
-        with suppress(Exception):
-            spec = getattr(found, "__spec__", None) or importlib.util.find_spec(package)
-            places = [*(spec.submodule_search_locations or ()), spec.origin] if spec else []
-            return bool(places) and not any(map(_is_installed, filter(None, places)))
-        return False
-
-
-def _package_of(module: str) -> str:
-    """The package of the user's that a module is in; empty for Thalweg, Spark and Python."""
-    if f"{module}.".startswith(f"{_EXAMPLES}."):
-        return _EXAMPLES
-    top = module.partition(".")[0]
-    return "" if top in _NEVER_FOLLOWED else top
 
 
 def _plain_function(function: object) -> object:
@@ -324,22 +297,3 @@ def _slots_of(kind: type) -> Collection[str]:
     slots = vars(kind).get("__slots__", ())
     named = (slots,) if isinstance(slots, str) else tuple(slots)
     return [slot for slot in named if slot not in ("__dict__", "__weakref__")]
-
-
-def _find_roots(packages: Iterable[str]) -> Iterator[str]:
-    """The folders where packages lie."""
-    for package in packages:
-        module = sys.modules.get(package)
-        for folder in getattr(module, "__path__", ()):
-            yield str(Path(folder).parents[package.count(".")])
-        file = getattr(module, "__file__", None)
-        if file and not hasattr(module, "__path__"):
-            yield str(Path(file).parent)
-
-
-def _is_installed(place: str) -> bool:
-    """Whether a module's place is one where tools are, and no code that its user edits."""
-    path = Path(place)
-    standard = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
-    is_standard = any(path.is_relative_to(root) for root in standard if root)
-    return is_standard or any(part in _INSTALLED for part in path.parts)
