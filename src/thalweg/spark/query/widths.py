@@ -7,7 +7,7 @@ them hold texts or collections; of those Spark adds up the lengths.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,9 +27,9 @@ class RowWidth:
 
     fixed_bytes: float
     texts: tuple[str, ...] = ()
-    """Columns with texts or bytes."""
+    """Columns with texts or bytes, as Spark names them."""
     nested: tuple[str, ...] = ()
-    """Columns with collections or structures."""
+    """Columns with collections."""
 
     @property
     def is_fixed(self) -> bool:
@@ -37,12 +37,12 @@ class RowWidth:
         return not (self.texts or self.nested)
 
     def variable_bytes(self) -> Column:
-        """What a row takes beyond its fixed bytes; of what is nested, the length of its text."""
+        """What a row takes beyond its fixed bytes; of collections, the length of their text."""
         from pyspark.sql import functions as sql
 
-        lengths = [sql.octet_length(sql.col(f"`{name}`")) for name in self.texts]
+        lengths = [sql.octet_length(sql.col(name)) for name in self.texts]
         lengths += [
-            sql.octet_length(sql.to_json(sql.struct(sql.col(f"`{name}`")))) for name in self.nested
+            sql.octet_length(sql.to_json(sql.struct(sql.col(name)))) for name in self.nested
         ]
         total = sql.lit(0).cast("long")
         for length in lengths:
@@ -54,18 +54,27 @@ def width_of(schema: StructType) -> RowWidth:
     """The width of rows with these columns."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    fixed, texts, nested = 0.0, [], []
-    for field in to_arrow_schema(schema, timezone="UTC"):
-        kind = field.type
+    fixed, texts, nested = 0.0, list[str](), list[str]()
+    for name, kind in _leaves("", to_arrow_schema(schema, timezone="UTC")):
         if _is_text(kind):
-            texts.append(field.name)
+            texts.append(name)
             fixed += _OFFSET_BYTES
         elif pa.types.is_nested(kind):
-            nested.append(field.name)
+            nested.append(name)
             fixed += _OFFSET_BYTES
         else:
             fixed += kind.bit_width / 8.0
     return RowWidth(fixed_bytes=fixed, texts=tuple(texts), nested=tuple(nested))
+
+
+def _leaves(prefix: str, fields: Iterable[pa.Field]) -> Iterator[tuple[str, pa.DataType]]:
+    """The columns with a buffer of their own: a structure, as a window is one, has none."""
+    for field in fields:
+        name = f"{prefix}`{field.name}`"
+        if pa.types.is_struct(field.type):
+            yield from _leaves(f"{name}.", field.type.fields)
+        else:
+            yield name, field.type
 
 
 def widths_of(schemas: Mapping[str, StructType]) -> dict[str, RowWidth]:
