@@ -12,6 +12,8 @@ from thalweg.spark.monitor.figures import Figures
 from thalweg.spark.monitor.record import GATEWAY
 
 _BITS = 8.0
+_CATCH_UP = 1.25
+"""How many times as fast as rows arrive a site reads them at least while it catches up."""
 Record = Mapping[str, Any]
 
 
@@ -86,10 +88,13 @@ def measure_links(figures: Figures, cuts: Cuts, now_s: float) -> LinksMeasured |
 
 
 def _share_in_step(figures: Figures, site: str) -> float:
-    """Which share of what a site reads is not the catch-up of a backlog."""
+    """Which share of what a site reads is not the catch-up of a backlog.
+
+    By chance a site reads some more than arrives, and some less later.
+    """
     arriving = sum(rate for (_, place), rate in figures.sources.items() if place == site)
     reading = sum(rate for (_, place), rate in figures.reading.items() if place == site)
-    return min(1.0, arriving / reading) if reading > 0 else 1.0
+    return arriving / reading if reading > _CATCH_UP * arriving else 1.0
 
 
 def edge_of(stream: str) -> tuple[str, str]:

@@ -7,10 +7,11 @@ from contextlib import suppress
 from typing import Any
 
 from thalweg.errors import InvalidInput
-from thalweg.model import Application, Network
+from thalweg.model import Application, Network, TimeWindow
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.monitor import Monitor
 from thalweg.spark.monitor.compare import Comparison, compare_planned, place_cuts
+from thalweg.spark.monitor.figures import Figures
 
 # Windows are put out in bursts: figures are taken over several of them.
 _LEAST_S = 15.0
@@ -27,6 +28,9 @@ class Watcher:
     def __init__(self, monitor: Monitor, application: Application, network: Network) -> None:
         self.monitor = monitor
         self._application, self._network = application, network
+        slides = (o.window.slide for o in application.operators if isinstance(o.window, TimeWindow))
+        longest_s = 2.0 * max(slides, default=0.0)
+        self._links_span_s = min(max(monitor.window_s, longest_s), _MOST_S)
         self._changed_s: float | None = None
         self.comparison: list[dict[str, Any]] = []
         """The last one made while rows came in."""
@@ -48,6 +52,10 @@ class Watcher:
         placement = place_cuts(self._application, self._network, cuts)
         rows = compare_planned(self._application, self._network, placement, figures)
         self.comparison = [describe_comparison(row) for row in rows]
+
+    def link_figures(self, now_s: float) -> Figures:
+        """Figures over long enough to hold what windows put out in bursts."""
+        return self.monitor.figures(now_s, window_s=self._links_span_s)
 
     def take(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Take records in."""
