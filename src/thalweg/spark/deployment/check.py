@@ -67,7 +67,7 @@ class RunWishes:
     options: Mapping[str, Any] = field(default_factory=dict)
     rates: Mapping[tuple[str, str], float] | None = None
     interval: str = "2 s"
-    trigger: str = "200 ms"
+    trigger: str = "1 s"
     adapt: Trigger | None = LIVE_TRIGGER
     forecast: Forecaster | None = LIVE_FORECASTER
     profile: Application | str | os.PathLike[str] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
@@ -88,9 +88,26 @@ class SparkRuntime:
 
     def go_to(self, cuts: Cuts) -> tuple[Step, ...]:
         """Take every step to these cuts; returns them."""
+        self._rehearse_first(cuts)
         taken = self._coordinator.go_to(cuts)
         self.rehearse_all()
         return taken
+
+    def _rehearse_first(self, cuts: Cuts) -> None:
+        """Have sites where nothing runs yet get ready for whatever they may have to run.
+
+        Later they would do it beside their work, when the first rows come.
+        """
+        large = set(self._rehearsed)
+        first = [site for site in cuts if site not in self.cuts and set(cuts[site]) != large]
+        rehearsals = [self._rehearsal(site) for site in first]
+        threads = [
+            threading.Thread(target=rehearse, daemon=True) for rehearse in rehearsals if rehearse
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def rehearse_all(self) -> None:
         """Have every fog where something runs get ready for more, if it has not yet."""
@@ -119,7 +136,9 @@ class SparkRuntime:
             self._sites.restart(site)
             self._coordinator.forget_pace()
             self._ready.discard(site)
-            if site in self.cuts:
+            # Where there is more to do than cores for it, what waits for the site comes first: it
+            # gets ready after the next change.
+            if site in self.cuts and not is_busy():
                 self._rehearse(site)
         return (*mended, *self._have_sent_again(missing))
 
@@ -149,8 +168,17 @@ class SparkRuntime:
         The first query with state takes Spark much longer to make than the second, and so do its
         first rows.
         """
-        if site in self._ready or not self._rehearsed:
+        if set(self.cuts[site]) == set(self._rehearsed):
             return
+        # On a machine that is busy, rows would keep the real ones waiting.
+        rehearse = self._rehearsal(site, with_rows=not is_busy())
+        if rehearse is not None:
+            threading.Thread(target=rehearse, daemon=True, name=f"rehearsal of {site}").start()
+
+    def _rehearsal(self, site: str, *, with_rows: bool = False) -> Callable[[], None] | None:
+        """What makes a process ready; None where it is, or there is nothing to get ready for."""
+        if site in self._ready or not self._rehearsed:
+            return None
         self._ready.add(site)
         spec = self._coordinator.spec
         query, log = spec.rehearsal(site, self._rehearsed), spec.log_of(site)
@@ -158,12 +186,10 @@ class SparkRuntime:
         def rehearse() -> None:
             # It is a favour to later moves; whatever is wrong with the site is told elsewhere.
             with suppress(ThalwegError):
-                # On a machine that is busy, rows would keep the real ones waiting.
-                rows_from = None if is_busy() else log
+                rows_from = log if with_rows else None
                 self._sites[site].rehearse(query, rows_from, _REHEARSAL_PATIENCE_S)
 
-        if set(self.cuts[site]) != set(self._rehearsed):
-            threading.Thread(target=rehearse, daemon=True, name=f"rehearsal of {site}").start()
+        return rehearse
 
     def is_alive(self, site: str) -> bool:
         """Whether a site's process is there."""

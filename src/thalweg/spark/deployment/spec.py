@@ -27,9 +27,9 @@ class DeploymentSpec:
     folder: Path
     fogs: tuple[str, ...]
     cloud: str = "cloud"
-    trigger: str = "200 ms"
+    trigger: str = "1 s"
     rows_per_batch: int | None = None
-    margin_s: float = 6.0
+    margin_s: float = 3.0
     """How far event time may go on while an epoch is made ready."""
     durable: bool = True
     """Whether what is published survives a power cut; without, only the death of processes."""

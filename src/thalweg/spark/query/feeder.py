@@ -25,7 +25,7 @@ from thalweg.spark.query.checkpoint import (
 from thalweg.spark.query.clock import DAWN_MS, Clock
 from thalweg.spark.query.intake import Intake
 
-_POLL_S = 0.02
+_POLL_S = 0.05
 _FORGET_EVERY = 50
 # Spark keeps what it tells of the last hundred batches.
 _KEPT_RECORDS = 120
@@ -184,14 +184,6 @@ class Feeder:
     def is_held(self) -> bool:
         """Whether it waits to be told where to begin."""
         return self._held
-
-    @property
-    def first_batches(self) -> int:
-        """How many batches without rows a query begins with.
-
-        Where it has state, Spark makes another one after the first, for what has become too old.
-        """
-        return 2 if self._eager and self._clock is not None else 1
 
     def tell(self, time_ms: int | None) -> None:
         """Say how far time had come before."""

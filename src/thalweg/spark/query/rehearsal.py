@@ -28,6 +28,7 @@ from thalweg.spark.query.spec import QuerySpec
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_READY_BATCHES = 2
 _MOST_SEGMENTS = 100
 _MOST_ROWS = 5_000
 _POLL_S = 0.2
@@ -50,7 +51,8 @@ def rehearse(
     try:
         query = start_query(session, spec, held=True)
         try:
-            query.get_ready()
+            # The first batch opens what state needs, the second one looks for what has ended.
+            query.get_ready(_READY_BATCHES)
             given = 0 if rows_from is None else _await_rows(spec, rows_from, patience_s)
             if given and query.release(spec):
                 _await_idleness(query)

@@ -94,9 +94,9 @@ class RunningQuery:
         """Whether it is ready and waits to be released."""
         return self._feeder is not None and self._feeder.is_held
 
-    def get_ready(self, timeout_s: float = _READY_S) -> None:
-        """Wait until its first batches, which have no rows, are finished; at most so long."""
-        last = 0 if self._feeder is None else self._feeder.first_batches - 1
+    def get_ready(self, batches: int = 1, timeout_s: float = _READY_S) -> None:
+        """Wait until so many of its first batches, without rows, are finished; at most so long."""
+        last = batches - 1
         begin_s = idle_s = time.monotonic()
         while (finished := last_finished(self.spec.checkpoint)) < last and self.active:
             now_s = time.monotonic()

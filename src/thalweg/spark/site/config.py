@@ -47,6 +47,9 @@ def site_config(
         "-XX:+UseSerialGC",
         # On one core, the second compiler takes for a minute what the streams need.
         "-XX:TieredStopAtLevel=1",
+        # With one compiler the JVM keeps only 48 MB of code. A long query fills that, and then
+        # what was thrown away is compiled again, batch after batch.
+        "-XX:ReservedCodeCacheSize=128m",
         "-XX:-UsePerfData",
         f"-Djava.io.tmpdir={scratch}",
         *java_options,
