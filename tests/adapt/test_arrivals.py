@@ -41,13 +41,28 @@ def test_a_jump_counts_as_soon_as_an_interval_is_all_new():
 
 
 def test_a_rate_that_still_rises_is_told_apart_and_extrapolated():
-    arrivals = counted(lambda t: 200.0 if t < 11.0 else 600.0, 12.0)
+    arrivals = counted(lambda t: 200.0 if t < 10.5 else 200.0 + 800.0 * (t - 10.5), 12.0)
     found = arrivals.rates(2.0)[PAIR]
     assert not found.is_settled
-    assert found.rate == pytest.approx(600.0, rel=0.01)
-    assert found.slope > 0
+    # The mean over the last second.
+    assert found.rate == pytest.approx(1000.0, rel=0.01)
+    assert found.slope == pytest.approx(700.0, rel=0.01)
     assert found.after(2.0) > found.rate
     assert found.after(-1e6) == 0.0
+
+
+@pytest.mark.parametrize("ago_s", [0.25, 0.5, 0.75, 1.0])
+def test_a_jump_that_the_last_two_halves_do_not_agree_about_is_not_settled(ago_s):
+    arrivals = counted(lambda t: 2e3 if t < 12.0 - ago_s else 6e3, 12.0, step_s=0.25)
+    assert not arrivals.rates(2.0)[PAIR].is_settled
+
+
+@pytest.mark.parametrize("ago_s", [1.5, 1.75, 2.0])
+def test_a_jump_is_settled_once_they_agree(ago_s):
+    arrivals = counted(lambda t: 2e3 if t < 12.0 - ago_s else 6e3, 12.0, step_s=0.25)
+    found = arrivals.rates(2.0)[PAIR]
+    assert found.is_settled
+    assert found.rate == pytest.approx(6e3, rel=0.01)
 
 
 def test_nothing_is_known_of_a_single_count_and_a_clock_that_went_back_begins_anew():

@@ -564,7 +564,7 @@ def test_a_clock_that_is_set_back_leaves_rates_and_holds_as_they_are(tmp_path: P
             writer.publish(second, pa.table({"n": pa.array(range(3000), pa.int64())}))
         loop.look(10_000.0 + second + jump_s)
         reasons.append(RunFolder(tmp_path).read_decisions()[-1]["reason"])
-    assert "no rates" in reasons[0]
+    assert "holds for another 29 s" in reasons[0]
     assert "holds for another 28 s" in reasons[1]
     assert "holds for another 27 s" in reasons[2]
     assert "holds" not in reasons[3]

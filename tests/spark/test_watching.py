@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -284,6 +285,8 @@ def test_requests_and_decisions_wait_while_a_change_is_under_way(tmp_path: Path)
     asked: list[str] = []
 
     class Adapter:
+        controller = SimpleNamespace(interval_s=2.0)
+
         def look(self, state: ControllerState, *_: Any) -> tuple[Verdict, ControllerState]:
             asked.append("decide")
             return Verdict(reason="kept: all is well"), state

@@ -1,8 +1,9 @@
 """Rates of sources from counts of arrivals: steady ones from long spans, new ones at once.
 
 A rate that has been steady is the mean over a span of some seconds. Where the last interval differs
-from what was before, only the last one counts; where its second half differs from its first, the
-rate is still changing, and what it will be is extrapolated.
+from what was before, only the last one counts. Where its second half differs from its first, the
+rate has just changed: it has settled if the second half is as a half was that ended a quarter of an
+interval earlier; else it is still changing, and what it will be is extrapolated.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from thalweg.adapt.events import Arrived, Pair
 SPAN_S = 6.0
 INTERVAL_S = 2.0
 _KEPT_S = 30.0
-_SHARE_HALVES, _SHARE_INTERVALS = 0.25, 0.15
+_SHARE_HALVES, _SHARE_INTERVALS, _SHARE_EARLY = 0.25, 0.15, 0.05
 _SIGMAS = 3.0
 
 
@@ -68,10 +69,12 @@ class Arrivals:
         last, before = count(interval_s), count(2 * interval_s, interval_s)
         early, late = count(interval_s, interval_s / 2), count(interval_s / 2)
         if _differ(early, late, _SHARE_HALVES):
+            earlier = count(0.75 * interval_s, 0.25 * interval_s)
+            has_settled = not _differ(earlier, late, _SHARE_HALVES)
             slope = (_per_s(late) - _per_s(early)) / (interval_s / 2)
-            return ArrivalRate(rate=_per_s(late), slope=slope)
+            return ArrivalRate(rate=_per_s(late), slope=0.0 if has_settled else slope)
         if _differ(before, last, _SHARE_INTERVALS):
-            return ArrivalRate(rate=_per_s(last))
+            return ArrivalRate(rate=_per_s(late if _differ(early, late, _SHARE_EARLY) else last))
         # As far back as nothing has changed.
         span_s = 2 * interval_s
         while span_s + interval_s <= SPAN_S and not _differ(

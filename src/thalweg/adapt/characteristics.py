@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from thalweg.adapt.events import BatchDone
-from thalweg.adapt.ratio import Estimate, Ratio
+from thalweg.adapt.ratio import HALF_LIFE_S, Estimate, Ratio
 from thalweg.adapt.work import BatchWork, WorkHistory
 from thalweg.model.application import Application
 from thalweg.model.operator import Operator, TimeWindow
@@ -21,6 +21,7 @@ DEVIATION = 0.2
 """How far a measured figure is from the declared one before people are told."""
 _LARGEST_RATIO = 1e9
 _LEAST_WORK = 1.0
+_WINDOWS = 6
 Place = tuple[str, str]
 """(operator, site)."""
 
@@ -85,7 +86,9 @@ class Characteristics:
                 batch.events_out.get(name),
             )  # fmt: skip
             if pair is not None:
-                selectivity[name] = selectivity.get(name, Ratio()).add(*pair, batch.time_s)
+                half_life_s = _half_life_s(application.operator(name))
+                known_so_far = selectivity.get(name, Ratio())
+                selectivity[name] = known_so_far.add(*pair, batch.time_s, half_life_s=half_life_s)
         return replace(
             self,
             size=size,
@@ -142,6 +145,12 @@ def _pair_up(
     return None
 
 
+def _half_life_s(operator: Operator) -> float:
+    """How soon older pairs count half; of windows, which are few, not before some have ended."""
+    window = operator.window
+    return max(HALF_LIFE_S, _WINDOWS * window.slide if isinstance(window, TimeWindow) else 0.0)
+
+
 def _passes(operator: Operator) -> float:
     """How often an event is worked on: once for every window that it is in."""
     window = operator.window
@@ -155,6 +164,23 @@ class Measured:
     declared: Application
     known: Characteristics
     rates: Mapping[str, float]
+    anchors: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """By (operator, figure), what stands until it is surely another."""
+
+    def anchored(self, anchors: Mapping[tuple[str, str], float]) -> Measured:
+        """The same with these figures, but for those that are surely others by now.
+
+        Else chance would decide which of two plans that cost nearly the same is the cheaper one.
+        """
+        return Measured(declared=self.declared, known=self.known, rates=self.rates, anchors=anchors)
+
+    def _hold(self, operator: str, figure: str, found: Estimate) -> Estimate:
+        """The anchor of a figure, unless what was measured is surely another."""
+        anchor = self.anchors.get((operator, figure))
+        if anchor is None or not found.is_measured or found.differs_from(anchor, DEVIATION):
+            return found
+        low, high = min(found.low, anchor), max(found.high, anchor)
+        return replace(found, value=anchor, low=low, high=high)
 
     @cached_property
     def _flow(self) -> dict[str, float]:
@@ -189,6 +215,11 @@ class Measured:
                 else size_in * operator.compression
             )
             size = self.known.size.get(operator.name, Ratio()).estimate(prior)
+            if operator.kind == "source":
+                size = self._hold(operator.name, "event_size", size)
+            elif size_in > 0:
+                ratio = self._hold(operator.name, "compression", _scaled(size, 1.0 / size_in))
+                size = _scaled(ratio, size_in)
             out[operator.name] = size.value
             found[operator.name] = (size_in, size)
         return found
@@ -222,11 +253,21 @@ class Measured:
                 per_event = operator.cpu_per_event + operator.cpu_per_byte * size_in
                 # What was declared to be no work at all can only be found out from something.
                 declared[operator.name] = max(per_event, _LEAST_WORK)
-        return self.known.work.estimate(declared)
+        found = {}
+        for name, factor in self.known.work.estimate(declared).items():
+            unit = max(self.declared.operator(name).cpu_per_event, _LEAST_WORK)
+            held = self._hold(name, "cpu_per_event", _scaled(factor, unit))
+            found[name] = _scaled(held, 1.0 / unit)
+        return found
 
     def selectivity(self, operator: Operator) -> Estimate:
         """Events out for each event in."""
-        return self.known.selectivity.get(operator.name, Ratio()).estimate(operator.selectivity)
+        declared = operator.selectivity
+        found = self.known.selectivity.get(operator.name, Ratio()).estimate(declared)
+        # The first windows say little: how many events a batch reads between two of them is chance.
+        if isinstance(operator.window, TimeWindow) and found.low <= declared <= found.high:
+            found = replace(found, value=declared)
+        return self._hold(operator.name, "selectivity", found)
 
     @property
     def is_measured(self) -> bool:

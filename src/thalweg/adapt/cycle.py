@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thalweg.adapt.arrivals import ArrivalRate
-from thalweg.adapt.characteristics import DEVIATION
+from thalweg.adapt.characteristics import DEVIATION, Measured
 from thalweg.adapt.events import Adapt, Cycle, Forecast, Instruction, Keep, Pair, Situation
 from thalweg.adapt.observation import Observation
 from thalweg.adapt.state import ControllerState, Rates
@@ -29,6 +29,7 @@ _REMEMBERED_STEPS = 64
 _LEAST_STEPS = 10
 _JUMP = 0.3
 _LINKS_FRESH_S = 6.0
+_WAIT_SHARE = 0.25
 _LARGEST_RATE = 1e15
 
 Answer = tuple[ControllerState, tuple[Instruction, ...]]
@@ -57,7 +58,7 @@ class _Cycle:
             arriving = state.arrivals.rates(controller.interval_s) or {}
             self._unsettled = {p: one for p, one in arriving.items() if not one.is_settled}
         self._measured = controller.measured(state)
-        self._application = self._measured.application
+        self._anchored = self._measured.anchored(state.planned)
         births = Problem(application=controller.application, network=self._network).birth_rates
         # Sources that nothing is known of are silent.
         self._rates = None if rates is None else {pair: rates.get(pair, 0.0) for pair in births}
@@ -90,8 +91,11 @@ class _Cycle:
         running, rates = self._cycle.running, self._rates
         return None if running is None or rates is None else self._observe(running, rates)
 
-    def _keep(self, reason: str, situation: Situation | None = None) -> Keep:
-        return Keep(time_s=self._cycle.time_s, reason=reason, situation=situation)
+    def _keep(
+        self, reason: str, situation: Situation | None = None, again_s: float | None = None
+    ) -> Keep:
+        now_s = self._cycle.time_s
+        return Keep(time_s=now_s, reason=reason, situation=situation, again_s=again_s)
 
     def _adapt(
         self, reason: str, plan: Plan, situation: Situation | None, *, ahead: bool = False
@@ -107,8 +111,9 @@ class _Cycle:
 
     # What is seen
 
-    def _problem(self, rates: Rates) -> Problem:
-        return Problem(application=self._application, network=self._network, rates=dict(rates))
+    def _problem(self, rates: Rates, measured: Measured | None = None) -> Problem:
+        application = (measured or self._measured).application
+        return Problem(application=application, network=self._network, rates=dict(rates))
 
     def _evaluate(self, placement: Placement, rates: Rates) -> Plan:
         return self._own.evaluate(self._problem(rates), placement)
@@ -141,11 +146,7 @@ class _Cycle:
 
     def _figures(self) -> dict[tuple[str, str], float]:
         """Measured figures as a strategy decides on them, by (operator, figure)."""
-        return {
-            (operator, figure): found.value
-            for operator, own in self._measured.figures().items()
-            for figure, found in own.items()
-        }
+        return _values_of(self._measured)
 
     # What is decided
 
@@ -166,7 +167,7 @@ class _Cycle:
                 since_s = state.unsettled_s
                 since_s = self._cycle.time_s if since_s is None else since_s
                 state = replace(state, trigger=trigger, unsettled_s=since_s)
-                return state, (self._keep(waits, situation),)
+                return state, (self._keep(waits, situation, self._wait_s),)
         self._state = replace(state, trigger=trigger, unsettled_s=None)
         if decision.adapt:
             return self._ask(decision, situation, forecasts)
@@ -214,15 +215,15 @@ class _Cycle:
     def _reason_to_wait(self, decision: Decision) -> str:
         """Why a decision waits for rates that are changing; empty where it is made now.
 
-        To wait costs an interval. To decide on rates that are not there yet costs a second change,
-        unless the strategy answers the same for what they will be.
+        To wait costs the time until the next look. To decide on rates that are not there yet costs
+        a second change, unless the strategy answers the same for what they will be.
         """
         if not self._unsettled or self._rates is None:
             return ""
         since_s = self._state.unsettled_s
         waited_s = 0.0 if since_s is None else self._cycle.time_s - since_s
-        change_s, interval_s = self._state.change_s, self._own.interval_s
-        if waited_s + interval_s > change_s:
+        change_s, wait_s = self._state.change_s, self._wait_s
+        if waited_s + wait_s > change_s:
             return ""
         now = self._find(self._rates).placement
         if now == self._find(self._extrapolated()).placement:
@@ -230,9 +231,14 @@ class _Cycle:
         (source, site), one = max(self._unsettled.items(), key=lambda item: abs(item[1].slope))
         return (
             f"kept: {decision.reason}; {source} at {site} is changing ({one.rate:.4g}/s, by "
-            f"{one.slope:+.3g}/s each second): to wait costs {show_quantity(interval_s, DURATION)},"
+            f"{one.slope:+.3g}/s each second): to wait costs {show_quantity(wait_s, DURATION)},"
             f" a second change {show_quantity(round(change_s, 1), DURATION)}"
         )
+
+    @property
+    def _wait_s(self) -> float:
+        """Until rates that are changing are looked at again: they settle within an interval."""
+        return _WAIT_SHARE * self._own.interval_s
 
     def _extrapolated(self) -> dict[Pair, float]:
         """The rates that will be there when a change is in force."""
@@ -244,7 +250,10 @@ class _Cycle:
 
     def _find(self, rates: Rates) -> Plan:
         """What the strategy says at these rates."""
-        found = self._own.find(self._problem(rates), self._cycle.running)
+        return self._find_for(self._problem(rates))
+
+    def _find_for(self, problem: Problem) -> Plan:
+        found = self._own.find(problem, self._cycle.running)
         self._seconds += found.seconds
         return found
 
@@ -316,10 +325,11 @@ class _Cycle:
         rests = adapted_s is not None and now_s - adapted_s < rest_s
         if rests and not state.replanned_for_figures:
             return state, (self._keep(decision.reason, situation),)
-        state = replace(state, planned=self._figures())
-        plan = self._find(self._rates or {})
+        state = replace(state, planned=_values_of(self._anchored))
+        plan = self._find_for(self._problem(self._rates or {}, self._anchored))
         # What is cheaper by the model and breaks something else is no improvement.
-        if plan.placement == self._cycle.running or plan.violations or not self._is_better(plan):
+        fits = not plan.violations and self._evaluate(plan.placement, self._rates or {}).feasible
+        if plan.placement == self._cycle.running or not fits or not self._is_better(plan):
             keep = Keep(
                 time_s=self._cycle.time_s,
                 reason=decision.reason,
@@ -350,7 +360,8 @@ class _Cycle:
 
     def _is_better(self, plan: Plan) -> bool:
         """Whether a plan is clearly cheaper than what runs, as the strategy weighs it."""
-        problem, running = self._problem(self._rates or {}), self._cycle.running
+        problem = self._problem(self._rates or {}, self._anchored)
+        running = self._cycle.running
         if running is None or not any((self._rates or {}).values()):
             return False
         here = self._own.cost(problem, running)
@@ -366,6 +377,14 @@ class _Cycle:
                 if estimate.differs_from(planned, DEVIATION):
                     found.append(f"{operator} {figure} {planned:.3g} → {estimate.value:.3g}")
         return found
+
+
+def _values_of(measured: Measured) -> dict[tuple[str, str], float]:
+    return {
+        (operator, figure): found.value
+        for operator, own in measured.figures().items()
+        for figure, found in own.items()
+    }
 
 
 def _has_jumped(steps: tuple[tuple[float, Rates], ...]) -> bool:

@@ -137,6 +137,8 @@ class Keep:
     situation: Situation | None = None
     asked_for: str | None = None
     """Why the strategy was asked, if it was; it had nothing better."""
+    again_s: float | None = None
+    """In how many seconds to look again, where that is sooner than the next cycle."""
     ahead: bool = False
     """Whether only a forecast spoke for asking it."""
     seconds: float = field(default=0.0, compare=False)

@@ -3,7 +3,8 @@
 A ratio is estimated from pairs (in, out), one for each batch, by Σ out / Σ in; newer pairs count
 more. What was declared is the prior: worth as much as a fraction of an event, it stands alone as
 long as nothing was counted and gives way with the first counts. The interval is that of a ratio
-estimator: it follows from how far the batches differ from the common ratio.
+estimator: it follows from how far the batches differ from the common ratio, by Student's t as there
+are few of them. A single batch says nothing of that: the ratio may be several times what it shows.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from scipy.special import stdtrit
+
 from thalweg.errors import Defects
 
 PRIOR_EVENTS = 0.1
 """How many units of input, or of output, the declared figure counts as at most."""
 HALF_LIFE_S = 10.0
-_Z_95 = 1.959964
+_TWO_SIDED_95 = 0.975
+_SINGLE_PAIR_FACTOR = 10.0
+_FEWEST_PAIRS = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +98,15 @@ class Ratio:
         # does not pull harder than one that is nearly right.
         prior_in = PRIOR_EVENTS * min(1.0, 1.0 / declared if declared > 0 else 1.0)
         value = (self.coming_out + declared * prior_in) / (self.going_in + prior_in)
-        half = _Z_95 * self._deviation(value)
-        return Estimate(
-            value=value, low=max(0.0, value - half), high=value + half, count=self.going_in
-        )
+        if self.pairs < _FEWEST_PAIRS:
+            low, high = value / _SINGLE_PAIR_FACTOR, value * _SINGLE_PAIR_FACTOR
+        else:
+            half = float(stdtrit(self.pairs - 1.0, _TWO_SIDED_95)) * self._deviation(value)
+            low, high = max(0.0, value - half), value + half
+        return Estimate(value=value, low=low, high=high, count=self.going_in)
 
     def _deviation(self, ratio: float) -> float:
         """The standard deviation of the ratio, from how far single batches are off it."""
         residual = self.out_out - 2.0 * ratio * self.in_out + ratio * ratio * self.in_in
-        # One batch says nothing of how far batches differ.
-        freedom = self.pairs / max(self.pairs - 1.0, 0.5)
+        freedom = self.pairs / (self.pairs - 1.0)
         return math.sqrt(max(0.0, residual) * freedom) / self.going_in

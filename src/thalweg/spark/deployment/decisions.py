@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ from thalweg.adapt.observation import Observation
 from thalweg.adapt.smoothing import ExponentialSmoothing
 from thalweg.adapt.state import ControllerState
 from thalweg.adapt.trigger import LIVE_TRIGGER, Trigger
+from thalweg.errors import ThalwegError
 from thalweg.model import Application, Network, Placement, Plan, Problem
 from thalweg.spark.deployment.plan import Cuts, RunSites, cuts_of, placement_of
 from thalweg.units import BANDWIDTH, DURATION, show_quantity
@@ -42,6 +44,8 @@ class Verdict:
     situation: Situation | None = None
     plan: Plan | None = None
     cuts: Cuts | None = None
+    again_s: float | None = None
+    """In how many seconds to look again, where that is sooner than the next cycle."""
 
     @property
     def adapt(self) -> bool:
@@ -96,6 +100,11 @@ class Adapter:
         found = self.controller.find(problem, running)
         return found, cuts_of(found.placement, problem, self.sites)
 
+    def warm_up(self, rates: Rates | None, cuts: Cuts) -> None:
+        """Have the strategy do once what it has to do only once: it may compile what it runs."""
+        with suppress(ThalwegError):
+            self.plan(rates, cuts)
+
     def learn(self, state: ControllerState, events: Iterable[Event]) -> ControllerState:
         """What is known after these events."""
         for event in events:
@@ -113,7 +122,8 @@ class Adapter:
         state = self._take_rates(state, now_s, rates)
         state, (said,) = self.controller.handle(state, self._cycle(now_s, cuts))
         if not isinstance(said, Adapt):
-            return Verdict(reason=said.reason, situation=said.situation), state
+            kept = Verdict(reason=said.reason, situation=said.situation, again_s=said.again_s)
+            return kept, state
         wanted = cuts_of(said.plan.placement, self.problem(None), self.sites)
         if {s: set(c) for s, c in wanted.items()} == {s: set(c) for s, c in cuts.items()}:
             reason = f"kept: {said.reason}; {self.strategy} finds nothing better"

@@ -241,6 +241,7 @@ class Deployment:
             try:
                 open_logs(self.prepared.spec)
                 mended = look_over(self.prepared.spec)
+                self._warm_up()
                 with self._open_sites(self.prepared.spec, self.prepared.site_specs) as runtime:
                     loop = self._make_loop(runtime, mended)
                     loop.begin(self.prepared.plan, self.prepared.cuts, time.time())
@@ -250,6 +251,13 @@ class Deployment:
             except BaseException as error:
                 self._error = error
             self._end(loop)
+
+    def _warm_up(self) -> None:
+        """Have the strategy get ready while the sites start."""
+        prepared = self.prepared
+        if prepared.wishes.adapt is not None:
+            target = partial(prepared.adapter.warm_up, prepared.wishes.rates, prepared.cuts)
+            threading.Thread(target=target, name="strategy's first plan", daemon=True).start()
 
     def _make_loop(self, runtime: Runtime, mended: Sequence[str]) -> DeploymentLoop:
         prepared = self.prepared
@@ -304,9 +312,11 @@ class Deployment:
                 loop.turn(time.time(), _TURN_S)
                 if time.monotonic() >= due:
                     due = time.monotonic() + self.prepared.interval_s
-                    loop.look(time.time())
+                    again_s = loop.look(time.time())
                     # A cycle that took long leaves the next one some time to come.
                     due = max(due, time.monotonic() + self.prepared.interval_s / 2)
+                    if again_s is not None:
+                        due = min(due, time.monotonic() + again_s)
                 if loop.is_deployed and not self._deployed.is_set():
                     feed = self._begin_feed(loop)
                 if feed is not None and feed.error is not None:

@@ -8,7 +8,8 @@ requests wait for their turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -41,6 +42,8 @@ from thalweg.spark.site.channel import SiteError
 
 # While something is under way, its end is noticed about as soon.
 _BUSY_TURN_S = 0.02
+# Of an interval, from one count of arrivals to the next.
+_COUNTS_SHARE = 0.125
 AfterChange = Callable[[Exception | None], None]
 
 
@@ -56,6 +59,8 @@ class DeploymentLoop:
         self._recovery = Recovery(parts, record, self._outage)
         self._changer = Changer(parts, record, self._outage, self._recovery, self._attend)
         self._is_starting = False
+        self._counted_s = -math.inf
+        self._again_s: float | None = None
         self.stopping = False
 
     @property
@@ -107,14 +112,18 @@ class DeploymentLoop:
         """Do what is requested and what the sites need, waiting at most this long for an event."""
         self._record.take_time(now_s)
         self._outage.outlast(lambda: self._turn(timeout_s))
+        self._outage.outlast(lambda: self._count_arrivals(now_s))
 
-    def look(self, now_s: float) -> None:
+    def look(self, now_s: float) -> float | None:
         """One monitoring cycle: see how the run is doing, and change its cuts if that is better.
 
-        While something is under way, the run is only watched.
+        While something is under way, the run is only watched. Gives in how many seconds to look
+        again, where that is sooner than the next cycle.
         """
         self._record.take_time(now_s)
+        self._again_s = None
         self._outage.outlast(lambda: self._look(now_s))
+        return self._again_s
 
     def stop(self) -> None:
         """End every query after its batch under way."""
@@ -175,6 +184,7 @@ class DeploymentLoop:
             self._record.publish()
             return
         verdict = self._decide(adapter)
+        self._again_s = verdict.again_s
         self._see(adapter, verdict.situation)
         if verdict.cuts is None:
             self._write_decision(now_s, "look", verdict.reason, self.cuts)
@@ -185,28 +195,46 @@ class DeploymentLoop:
 
     def _watch(self, now_s: float) -> None:
         """Count what has come, and ask the sites what they did and how they are doing."""
-        arrived = self._record.count(now_s)
+        self._learn_arrivals(lambda: self._record.count(now_s))
         records = self._parts.runtime.records()
         watcher = self._parts.watcher
         if watcher is not None and self._record.states.change is None:
             watcher.look(records, self.cuts, now_s)
         elif watcher is not None:
             watcher.take(records)
-        self._learn([*arrived, *records], now_s)
+        self._learn(batches_of(records, self.cuts, self._parts.speed_ips()))
+        self._learn_links(now_s)
         self._record.take_sites(self._parts.runtime.status(), now_s)
 
-    def _learn(self, records: Sequence[Mapping[str, Any]], now_s: float) -> None:
-        """Have the controller learn what has arrived, what batches did, and what links carry."""
-        adapter, clock_s = self._parts.adapter, self._parts.clock()
+    def _count_arrivals(self, now_s: float) -> None:
+        """Count what arrives more often than a cycle comes: by that, rates are seen to change."""
+        adapter = self._parts.adapter
         if adapter is None:
             return
-        events: list[Event] = [Arrived(time_s=clock_s, events=dict(self._parts.tally.rows_in))]
-        events += batches_of(records, self.cuts, self._parts.speed_ips())
-        if self._parts.watcher is not None:
-            figures = self._parts.watcher.monitor.figures(now_s)
-            links = measure_links(figures, self.cuts, clock_s)
-            events += [] if links is None else [links]
-        self._remembered = adapter.learn(self._remembered, events)
+        passed_s = self._parts.clock() - self._counted_s
+        if passed_s >= _COUNTS_SHARE * adapter.controller.interval_s:
+            self._learn_arrivals(lambda: self._record.count_arrivals(now_s))
+
+    def _learn_arrivals(self, count: Callable[[], Sequence[Mapping[str, Any]]]) -> None:
+        """Have the controller learn what has arrived by now."""
+        # Before counting: to ask sites may take long, and rates are counts by time.
+        self._counted_s = self._parts.clock()
+        records = count()
+        arrived = Arrived(time_s=self._counted_s, events=dict(self._parts.tally.rows_in))
+        self._learn([arrived, *batches_of(records, self.cuts, self._parts.speed_ips())])
+
+    def _learn(self, events: Iterable[Event]) -> None:
+        if self._parts.adapter is not None:
+            self._remembered = self._parts.adapter.learn(self._remembered, events)
+
+    def _learn_links(self, now_s: float) -> None:
+        """Have the controller learn what links carry."""
+        watcher = self._parts.watcher
+        if watcher is None:
+            return
+        links = measure_links(watcher.link_figures(now_s), self.cuts, self._parts.clock())
+        if links is not None:
+            self._learn([links])
 
     def _see(self, adapter: Decides, situation: Situation | None) -> None:
         record = self._record

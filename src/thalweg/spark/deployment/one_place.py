@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,11 +33,15 @@ from thalweg.spark.log.names import source_stream
 from thalweg.spark.pipeline.code import code_of
 from thalweg.spark.pipeline.kinds import DEAD_LETTERS
 from thalweg.spark.query.clock import END_OF_TIME_MS
+from thalweg.spark.query.queries import arrow_schema
 from thalweg.spark.query.running import first_words
+from thalweg.spark.query.set_aside import LETTER_SCHEMA
 from thalweg.spark.session import open_session
 from thalweg.spark.site.config import site_config
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from thalweg.spark.deployment.handle import Deployment
     from thalweg.spark.pipeline import Pipeline
     from thalweg.spark.pipeline.kinds import Step
@@ -146,6 +151,18 @@ def compare_with_one_place(run: Deployment) -> Compared:
     return _compare(run.prepared.pipeline, spec.folder, Log(spec.log), logs)
 
 
+@contextmanager
+def ready_to_compare(pipeline: Pipeline) -> Iterator[None]:
+    """Within the block, comparisons in this process find a Spark that has started and is warm."""
+    with _open_spark() as (session, rows):
+        schemas = pipeline.schemas(session)
+        sources = [step.name for step in pipeline.steps if step.role == "source"]
+        none = {n: arrow_schema(schemas[n], bounded=False).empty_table() for n in sources}
+        letters = LETTER_SCHEMA.empty_table()
+        replay(session, pipeline, none, Letters(of_sites=letters, of_cloud=letters), rows)
+        yield
+
+
 def verify(pipeline: str, folder: Path | str) -> Compared:
     """Check what came out of the run of a pipeline, of a live one what is due by now.
 
@@ -238,23 +255,30 @@ def _compute(pipeline: Pipeline, born: Mapping[str, pa.Table], letters: Letters)
     Raises:
         ThalwegError: where it cannot be computed, with the cause and what to do.
     """
+    with _open_spark() as (session, rows):
+        try:
+            return replay(session, pipeline, born, letters, rows)
+        except InvalidInput:
+            raise
+        except Exception as error:
+            # What operators raise is theirs to choose.
+            raise ThalwegError(
+                f"the pipeline cannot work on these rows in one place: {first_words(error)}. "
+                "Hint: it is no single row. See that it finds here what it needs: its files, "
+                "its packages, memory; then ask again."
+            ) from error
+
+
+@contextmanager
+def _open_spark() -> Iterator[tuple[SparkSession, Path]]:
+    """A Spark for a single-site run, and a folder for its rows."""
     with tempfile.TemporaryDirectory(prefix="thalweg-one-place-") as temporary:
         scratch, rows = Path(temporary) / "spark", Path(temporary) / "rows"
         for folder in (scratch, rows):
             folder.mkdir()
         config = site_config("local[2]", scratch, _HEAP_MB, archive_options(find_java()))
         with open_session("local[2]", "one place", config=config) as session:
-            try:
-                return replay(session, pipeline, born, letters, rows)
-            except InvalidInput:
-                raise
-            except Exception as error:
-                # What operators raise is theirs to choose.
-                raise ThalwegError(
-                    f"the pipeline cannot work on these rows in one place: {first_words(error)}. "
-                    "Hint: it is no single row. See that it finds here what it needs: its files, "
-                    "its packages, memory; then ask again."
-                ) from error
+            yield session, rows
 
 
 def _born(logs: Iterable[Log], source: str, folder: Path) -> list[pa.Table]:

@@ -53,14 +53,19 @@ class Tally:
         self.sent_rows: Counter[tuple[str, str]] = Counter()
         """Rows by site and edge."""
 
-    def update(self, now_s: float) -> list[Segment]:
-        """Count what has come since the last time; returns what was born."""
-        born = []
+    def count_arrivals(self) -> list[Segment]:
+        """Count the rows of sources that have arrived since the last time; gives their segments."""
+        arrived = []
         for source in self._sources:
             stream = f"{SOURCES}/{source}"
             for segment in (s for log in self._birthplaces for s in self._new(stream, log)):
-                born.append(segment)
+                arrived.append(segment)
                 self.rows_in[source, segment.site] += segment.rows
+        return arrived
+
+    def update(self, now_s: float) -> list[Segment]:
+        """Count all that has come since the last time; gives the segments of sources."""
+        arrived = self.count_arrivals()
         for stream in self._log.streams(EDGES):
             name = stream.partition("/")[2]
             for segment in self._new(stream):
@@ -77,7 +82,7 @@ class Tally:
             else:
                 self.rows_out[name] += rows
         self._remember(now_s)
-        return born
+        return arrived
 
     def rates(self) -> Rates | None:
         """Rows per second by source and site; None as long as it cannot be known."""
