@@ -25,9 +25,6 @@ from thalweg.spark.log.disk import Disk
 from thalweg.spark.log.names import EDGES, sink_stream, source_stream
 from thalweg.spark.log.segment import Segment, read_batches, write_part
 
-_BATCH_S = 0.5
-"""Of raw rides that would be sent up together; about what a fog puts into a batch."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surge:
@@ -166,25 +163,25 @@ def sent_bytes(log: Log, since_s: float = 0.0) -> int:
     return sum(segment.file_bytes for segment in found)
 
 
-def all_cloud_bytes(log: Log, source: str, since_s: float = 0.0) -> int:
+def all_cloud_bytes(log: Log, source: str, batch_s: float, since_s: float = 0.0) -> int:
     """What the rides since this moment would take on the links, raw: in the same encoding.
 
-    A site would send what came in within half a second together.
+    A site would send together what came in within `batch_s`.
     """
     by_site: dict[str, list[Segment]] = {}
     for segment in log.segments(source_stream(source)):
         if _published_s(segment) >= since_s:
             by_site.setdefault(segment.site, []).append(segment)
     with TemporaryDirectory(prefix="thalweg-demo-") as folder:
-        parts = [part for segments in by_site.values() for part in _batches(segments)]
+        parts = [part for segments in by_site.values() for part in _batches(segments, batch_s)]
         return sum(_encoded_bytes(part, Path(folder)) for part in parts)
 
 
-def _batches(segments: Sequence[Segment]) -> Iterable[list[Segment]]:
-    """Segments that came within half a second of the first."""
+def _batches(segments: Sequence[Segment], batch_s: float) -> Iterable[list[Segment]]:
+    """Segments that came within so many seconds of the first."""
     batch: list[Segment] = []
     for segment in segments:
-        if batch and _published_s(segment) - _published_s(batch[0]) >= _BATCH_S:
+        if batch and _published_s(segment) - _published_s(batch[0]) >= batch_s:
             yield batch
             batch = []
         batch.append(segment)
