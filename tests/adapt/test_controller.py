@@ -105,7 +105,7 @@ def test_an_event_size_of_one_byte_gives_way_to_what_is_measured():
     batch = BatchDone(time_s=4.0, site="fog-0", events_in={"parse": 1000}, outputs={"rides": sent})
     before, _ = controller.handle(state, Cycle(time_s=4.0, running=running))
     assert not controller.deviations(before)
-    state, _ = controller.handle(state, batch)
+    state = feed(controller, state, [batch, replace(batch, site="fog-1")])
     state, (said,) = controller.handle(state, Cycle(time_s=4.0, running=running))
     assert isinstance(said, Adapt)
     assert "uplink" in said.reason
@@ -236,6 +236,52 @@ def test_a_window_pairs_its_output_with_the_input_since_the_last_one():
         state, _ = controller.handle(state, batch)
     found = controller.measured(state).figures()["sum"]["selectivity"]
     assert found.value == pytest.approx(8 / 400, rel=0.01)
+
+
+def test_a_window_whose_output_comes_in_two_batches_is_one_pair():
+    controller = controller_of()
+    outputs = [(4.0, 100, 8), (4.3, 10, 7), (4.9, 90, 0), (5.0, 0, 2), (6.0, 100, 2)]
+    batches = [
+        BatchDone(time_s=at_s, site="fog-0", events_in={"sum": came}, events_out={"sum": went})
+        for at_s, came, went in outputs
+    ]
+    state = feed(controller, ControllerState(), batches[:3])
+    assert "selectivity" not in controller.measured(state).figures()["sum"]
+    state = feed(controller, state, batches[3:])
+    found = controller.measured(state).figures()["sum"]["selectivity"]
+    # 9 of 100 from 4 s to 5 s, 2 of 100 from there to 6 s; nothing of 7 rows for 10.
+    assert found.count == pytest.approx(200, rel=0.1)
+    assert found.high < 1.0
+
+
+def test_a_change_of_places_begins_windows_anew():
+    controller = controller_of()
+
+    def batch(at_s, came, went):
+        return BatchDone(
+            time_s=at_s, site="fog-0", events_in={"sum": came}, events_out={"sum": went}
+        )
+
+    state = feed(controller, ControllerState(), [batch(1.0, 100, 2), batch(1.5, 10, 0)])
+    state = feed(controller, state, [ChangeBegan(time_s=1.6), ChangeEnded(time_s=3.0)])
+    # What the place puts out now was counted in elsewhere.
+    state = feed(controller, state, [batch(3.5, 0, 60)])
+    assert "selectivity" not in controller.measured(state).figures()["sum"]
+
+
+def test_a_first_small_batch_does_not_decide_what_rows_cost_on_links():
+    controller = controller_of()
+    rates = RatesKnown(time_s=0.0, rates=rates_of(400.0))
+    few = Output(events=3, data_bytes=300, link_bytes=1500)
+    batch = BatchDone(time_s=0.5, site="fog-0", outputs={"rides": few})
+    state = feed(controller, ControllerState(), [rates, batch])
+    size = controller.measured(state).application.operator("rides").event_size
+    assert size == pytest.approx(100.0, rel=0.01)
+    many = Output(events=400, data_bytes=40_000, link_bytes=20_000)
+    later = [BatchDone(time_s=at_s, site="fog-0", outputs={"rides": many}) for at_s in (1, 2, 3, 4)]
+    state = feed(controller, state, later)
+    size = controller.measured(state).application.operator("rides").event_size
+    assert size == pytest.approx(50.0, rel=0.05)
 
 
 def test_rates_that_are_known_need_no_estimate():

@@ -22,6 +22,8 @@ DEVIATION = 0.2
 _LARGEST_RATIO = 1e9
 _LEAST_WORK = 1.0
 _WINDOWS = 6
+_PRECISE = 1.5
+_NEARLY = 0.9
 Place = tuple[str, str]
 """(operator, site)."""
 
@@ -50,6 +52,15 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenWindow:
+    """Events in and out of a windowed operator on a site since one of its outputs was counted."""
+
+    since_s: float
+    came: float = 0.0
+    went: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Characteristics:
     """What was counted of the operators and sources of one application so far."""
 
@@ -60,8 +71,7 @@ class Characteristics:
     any_encoding: Ratio = field(default_factory=Ratio)
     """The same of all streams together, for those that cross no link yet."""
     selectivity: Mapping[str, Ratio] = field(default_factory=dict)
-    open_window: Mapping[Place, tuple[float, float]] = field(default_factory=dict)
-    """Events in and out since a windowed operator's last output was counted."""
+    open_window: Mapping[Place, OpenWindow] = field(default_factory=dict)
     work: WorkHistory = field(default_factory=WorkHistory)
 
     def learn(self, batch: BatchDone, application: Application) -> Characteristics:
@@ -81,10 +91,7 @@ class Characteristics:
         for name, count in batch.events_in.items():
             if name not in known or application.operator(name).kind != "transform":
                 continue
-            pair = _pair_up(
-                open_window, application.operator(name), batch.site, count,
-                batch.events_out.get(name),
-            )  # fmt: skip
+            pair = _pair_up(open_window, application.operator(name), batch, count)
             if pair is not None:
                 half_life_s = _half_life_s(application.operator(name))
                 known_so_far = selectivity.get(name, Ratio())
@@ -98,6 +105,10 @@ class Characteristics:
             open_window=open_window,
             work=self._learn_work(batch, application),
         )
+
+    def forget_open_windows(self) -> Characteristics:
+        """The same after a change of places, which hands over what is in open windows."""
+        return replace(self, open_window={})
 
     def _learn_work(self, batch: BatchDone, application: Application) -> WorkHistory:
         if batch.instructions is None or not any(batch.events_in.values()):
@@ -116,32 +127,35 @@ class Characteristics:
 
 
 def _pair_up(
-    open_window: dict[Place, tuple[float, float]],
+    open_window: dict[Place, OpenWindow],
     operator: Operator,
-    site: str,
+    batch: BatchDone,
     count: int,
-    put_out: int | None,
 ) -> tuple[float, float] | None:
     """Events in and the events out that they became; None where that is not known yet.
 
-    A window puts its events out together, long after the first came in: its pairs go from one
-    output to the next, and what came before the first output is in none.
+    A window puts its events out together, long after the first came in, and perhaps in several
+    batches: its pairs go from one output to another that is a slide later at least. What came
+    before the first output is in none.
     """
+    put_out = batch.events_out.get(operator.name)
     if put_out is None:
         return None
-    if not isinstance(operator.window, TimeWindow):
+    window = operator.window
+    if not isinstance(window, TimeWindow):
         return float(count), float(put_out)
-    place = (operator.name, site)
-    if place not in open_window:
+    place = (operator.name, batch.site)
+    before = open_window.get(place)
+    if before is None:
         if put_out:
-            open_window[place] = (0.0, 0.0)
+            open_window[place] = OpenWindow(since_s=batch.time_s)
         return None
-    came, went = open_window[place]
-    came, went = came + count, went + put_out
-    if put_out and came > 0:
-        open_window[place] = (0.0, 0.0)
+    came, went = before.came + count, before.went + put_out
+    is_whole = batch.time_s - before.since_s >= _NEARLY * window.slide
+    if put_out and came > 0 and is_whole:
+        open_window[place] = OpenWindow(since_s=batch.time_s)
         return came, went
-    open_window[place] = (came, went)
+    open_window[place] = replace(before, came=came, went=went)
     return None
 
 
@@ -227,9 +241,9 @@ class Measured:
     @cached_property
     def _link_sizes(self) -> dict[str, tuple[float, float]]:
         """The same two sizes as they are on links."""
-        common = self.known.any_encoding.estimate(1.0).value
+        common = _settled(self.known.any_encoding, 1.0)
         link = {
-            name: size.value * self.known.encoding.get(name, Ratio()).estimate(common).value
+            name: size.value * _settled(self.known.encoding.get(name, Ratio()), common)
             for name, (_, size) in self._sizes.items()
         }
         return {name: (self._mean_in(name, link), link[name]) for name in self._sizes}
@@ -357,6 +371,16 @@ class Measured:
                         )
                     )
         return tuple(found)
+
+
+def _settled(ratio: Ratio, prior: float) -> float:
+    """A ratio that is known well, or surely another than its prior; else the prior.
+
+    The first batches after a start are small, and what they cost on a link is mostly their frame.
+    """
+    found = ratio.estimate(prior)
+    is_known = found.high <= _PRECISE * found.low or found.differs_from(prior, 0.0)
+    return found.value if is_known else prior
 
 
 def _scaled(estimate: Estimate, factor: float) -> Estimate:

@@ -133,6 +133,13 @@ class Controller:
         """Where declared and measured figures differ."""
         return self.measured(state).deviations()
 
+    def is_unsettled(self, state: ControllerState) -> bool:
+        """Whether rates are changing right now, so that it pays to look again soon."""
+        if state.rates is not None:
+            return False
+        found = state.arrivals.rates(self.interval_s) or {}
+        return not all(one.is_settled for one in found.values())
+
     def rates(self, state: ControllerState) -> dict[Pair, float] | None:
         """The present rates, as well as they are known; None where they are not."""
         if state.rates is not None:
@@ -159,6 +166,7 @@ def _note(controller: Controller, state: ControllerState, event: Event) -> Contr
         took_s = max(0.0, event.time_s - began_s)
         return replace(
             state,
+            known=state.known.forget_open_windows(),
             changing_s=None,
             changed_s=event.time_s,
             change_s=(state.change_s + took_s) / 2 if event.done else state.change_s,

@@ -91,9 +91,8 @@ class _Cycle:
         running, rates = self._cycle.running, self._rates
         return None if running is None or rates is None else self._observe(running, rates)
 
-    def _keep(
-        self, reason: str, situation: Situation | None = None, again_s: float | None = None
-    ) -> Keep:
+    def _keep(self, reason: str, situation: Situation | None = None) -> Keep:
+        again_s = self._wait_s if self._unsettled else None
         now_s = self._cycle.time_s
         return Keep(time_s=now_s, reason=reason, situation=situation, again_s=again_s)
 
@@ -167,7 +166,7 @@ class _Cycle:
                 since_s = state.unsettled_s
                 since_s = self._cycle.time_s if since_s is None else since_s
                 state = replace(state, trigger=trigger, unsettled_s=since_s)
-                return state, (self._keep(waits, situation, self._wait_s),)
+                return state, (self._keep(waits, situation),)
         self._state = replace(state, trigger=trigger, unsettled_s=None)
         if decision.adapt:
             return self._ask(decision, situation, forecasts)

@@ -55,7 +55,7 @@ def run(
         typer.Option("--resume", help="Go on with the run in the folder, or not at all."),
     ] = False,
     interval: Annotated[str, typer.Option(help="How often to look at the run.")] = "2 s",
-    trigger: Annotated[str, typer.Option(help="Least time from one batch to the next.")] = "200 ms",
+    trigger: Annotated[str, typer.Option(help="Least time from one batch to the next.")] = "1 s",
     link: Annotated[
         str | None,
         typer.Option(

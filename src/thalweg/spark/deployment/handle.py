@@ -310,7 +310,7 @@ class Deployment:
                 # What is under way ends first.
                 loop.stopping = loop.stopping or self._stopping.is_set()
                 loop.turn(time.time(), _TURN_S)
-                if time.monotonic() >= due:
+                if time.monotonic() >= due or loop.sees_onset:
                     due = time.monotonic() + self.prepared.interval_s
                     again_s = loop.look(time.time())
                     # A cycle that took long leaves the next one some time to come.
