@@ -117,7 +117,7 @@ class DeploymentLoop:
 
     @property
     def sees_onset(self) -> bool:
-        """Whether rates have begun to change since the last cycle: the next need not be waited for."""
+        """Whether rates have begun to change since the last cycle, so that one is due at once."""
         return self._is_unsettled and not self._looked_unsettled and self.is_idle
 
     def look(self, now_s: float) -> float | None:

@@ -43,7 +43,7 @@ class QuerySpec:
     """The operators that run here; of role fog only."""
     start: Offsets | None = None
     """The offsets after which streams of the log are read, by stream; None: all of them."""
-    trigger: str = "1 s"
+    trigger: str = "200 ms"
     rows_per_batch: int | None = None
     """The most rows that a batch takes of each stream, as long as no segment has more."""
     durable: bool = True
