@@ -163,6 +163,40 @@ def test_a_surge_is_answered_once_it_has_settled_and_only_once():
     assert said.plan.placement == controller.find(problem, calm).placement
 
 
+def surge_noticed(controller, running, until_s):
+    """The state after counts four times a second and cycles every 2 s, with a surge at 10 s."""
+    state = ControllerState()
+    for event in arrivals(lambda at_s: 400.0 if at_s < 10.0 else 2000.0, until_s, step_s=0.25):
+        state = feed(controller, state, [event])
+        if event.time_s in (4.0, 6.0, 8.0, 9.75):
+            state, (said,) = controller.handle(state, Cycle(time_s=event.time_s, running=running))
+            assert isinstance(said, Keep)
+    return state
+
+
+def test_a_cycle_is_due_as_soon_as_rates_are_known_again_after_a_jump():
+    controller = controller_of()
+    running = placement_at(controller, 400.0)
+    assert not controller.is_due(surge_noticed(controller, running, 10.0), 10.0)
+    assert not controller.is_due(surge_noticed(controller, running, 11.0), 11.0)
+    state = surge_noticed(controller, running, 11.5)
+    assert controller.is_due(state, 11.5)
+    state, (said,) = controller.handle(state, Cycle(time_s=11.5, running=running))
+    assert isinstance(said, Adapt)
+    assert said.plan.placement == placement_at(controller, 2000.0)
+    assert not controller.is_due(state, 11.5)
+
+
+def test_a_cycle_right_after_a_jump_waits_until_rates_are_known():
+    controller = controller_of()
+    running = placement_at(controller, 400.0)
+    state = surge_noticed(controller, running, 10.75)
+    _, (said,) = controller.handle(state, Cycle(time_s=10.75, running=running))
+    assert isinstance(said, Keep)
+    assert "rates have just jumped" in said.reason
+    assert 0.0 < said.again_s < 1.0
+
+
 def test_while_a_change_is_under_way_only_figures_are_given():
     controller = controller_of()
     running = placement_at(controller, 400.0)

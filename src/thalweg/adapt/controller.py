@@ -13,7 +13,7 @@ from typing import Any
 
 from thalweg.adapt.arrivals import INTERVAL_S
 from thalweg.adapt.characteristics import Deviation, Measured
-from thalweg.adapt.cycle import observe_cycle, run_cycle
+from thalweg.adapt.cycle import have_jumped, jump_s, observe_cycle, run_cycle
 from thalweg.adapt.events import (
     Arrived,
     BatchDone,
@@ -73,7 +73,7 @@ class Controller:
             known = state.known.learn(event, self.application)
             return replace(state, known=known), ()
         if isinstance(event, Arrived):
-            return replace(state, arrivals=state.arrivals.add(event)), ()
+            return self._notice(replace(state, arrivals=state.arrivals.add(event))), ()
         if isinstance(event, RatesKnown):
             return replace(state, rates=dict(event.rates)), ()
         if isinstance(event, LinksMeasured):
@@ -133,12 +133,21 @@ class Controller:
         """Where declared and measured figures differ."""
         return self.measured(state).deviations()
 
-    def is_unsettled(self, state: ControllerState) -> bool:
-        """Whether rates are changing right now, so that it pays to look again soon."""
-        if state.rates is not None:
-            return False
-        found = state.arrivals.rates(self.interval_s) or {}
-        return not all(one.is_settled for one in found.values())
+    def is_due(self, state: ControllerState, now_s: float) -> bool:
+        """Whether a cycle is due before its time: rates have jumped since the last one."""
+        jumped_s = state.jumped_s
+        is_new = bool(state.steps) and jumped_s > state.steps[-1][0]
+        return is_new and now_s >= jumped_s + jump_s(self.interval_s)
+
+    def _notice(self, state: ControllerState) -> ControllerState:
+        """Remember when rates jump, with the first count that says so."""
+        if state.rates is not None or not state.steps:
+            return state
+        cycle_s, before = state.steps[-1]
+        now = self.rates(state)
+        if now is None or state.jumped_s > cycle_s or not have_jumped(before, now):
+            return state
+        return replace(state, jumped_s=state.arrivals.counts[-1][0])
 
     def rates(self, state: ControllerState) -> dict[Pair, float] | None:
         """The present rates, as well as they are known; None where they are not."""

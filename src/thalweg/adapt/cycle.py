@@ -69,7 +69,8 @@ class _Cycle:
         if rates is None:
             return self._state, (self._keep("kept: no rates are known yet"),)
         steps = (*self._state.steps, (self._cycle.time_s, rates))[-_REMEMBERED_STEPS:]
-        if self._state.rates is None and (self._unsettled or _has_jumped(steps)):
+        jumped = len(steps) > 1 and have_jumped(steps[-2][1], rates)
+        if self._state.rates is None and (self._is_changing or jumped):
             steps = steps[-1:]
         self._state = replace(self._state, steps=steps)
         if running is None:
@@ -92,7 +93,7 @@ class _Cycle:
         return None if running is None or rates is None else self._observe(running, rates)
 
     def _keep(self, reason: str, situation: Situation | None = None) -> Keep:
-        again_s = self._wait_s if self._unsettled else None
+        again_s = self._wait_s if self._is_changing else None
         now_s = self._cycle.time_s
         return Keep(time_s=now_s, reason=reason, situation=situation, again_s=again_s)
 
@@ -181,7 +182,7 @@ class _Cycle:
             return list(self._cycle.coming)
         own, steps = self._own, self._state.steps
         # What has just begun, or jumped, is no trend: that is extrapolated, or waited for.
-        if own.forecaster is None or len(steps) < _LEAST_STEPS or self._unsettled:
+        if own.forecaster is None or len(steps) < _LEAST_STEPS or self._is_changing:
             return []
         pairs = sorted(steps[-1][1])
         history = np.array([[rates.get(pair, 0.0) for pair in pairs] for _, rates in steps])
@@ -217,13 +218,16 @@ class _Cycle:
         To wait costs the time until the next look. To decide on rates that are not there yet costs
         a second change, unless the strategy answers the same for what they will be.
         """
-        if not self._unsettled or self._rates is None:
+        if not self._is_changing or self._rates is None:
             return ""
         since_s = self._state.unsettled_s
         waited_s = 0.0 if since_s is None else self._cycle.time_s - since_s
         change_s, wait_s = self._state.change_s, self._wait_s
         if waited_s + wait_s > change_s:
             return ""
+        if self._rest_s > 0:
+            left = show_quantity(round(wait_s, 2), DURATION)
+            return f"kept: {decision.reason}; rates have just jumped, and are known in {left}"
         now = self._find(self._rates).placement
         if now == self._find(self._extrapolated()).placement:
             return ""
@@ -237,7 +241,19 @@ class _Cycle:
     @property
     def _wait_s(self) -> float:
         """Until rates that are changing are looked at again: they settle within an interval."""
-        return _WAIT_SHARE * self._own.interval_s
+        return self._rest_s or _WAIT_SHARE * self._own.interval_s
+
+    @property
+    def _rest_s(self) -> float:
+        """Until rates are known again that have just jumped."""
+        if self._state.rates is not None:
+            return 0.0
+        passed_s = self._cycle.time_s - self._state.jumped_s
+        return max(0.0, jump_s(self._own.interval_s) - passed_s)
+
+    @property
+    def _is_changing(self) -> bool:
+        return bool(self._unsettled) or self._rest_s > 0
 
     def _extrapolated(self) -> dict[Pair, float]:
         """The rates that will be there when a change is in force."""
@@ -316,7 +332,7 @@ class _Cycle:
         """Ask once more where figures turn out to be others than those that were planned with."""
         state, now_s = self._state, self._cycle.time_s
         changed = self._changed_figures()
-        if not changed or self._unsettled or len(state.steps) < 2:
+        if not changed or self._is_changing or len(state.steps) < 2:
             return state, (self._keep(decision.reason, situation),)
         own = self._own
         rest_s = own.trigger.rest_s if own.trigger is not None else 0.0
@@ -386,12 +402,15 @@ def _values_of(measured: Measured) -> dict[tuple[str, str], float]:
     }
 
 
-def _has_jumped(steps: tuple[tuple[float, Rates], ...]) -> bool:
-    """Whether the sum of all rates is another than a step ago."""
-    if len(steps) < 2:
-        return False
-    before, now = (math.fsum(rates.values()) for _, rates in steps[-2:])
-    return abs(now - before) > _JUMP * max(now, before)
+def jump_s(interval_s: float) -> float:
+    """How long after a jump rates are known again, counted from when it was noticed."""
+    return interval_s / 2
+
+
+def have_jumped(before: Rates, after: Rates) -> bool:
+    """Whether the sum of all rates is another than before."""
+    then, now = math.fsum(before.values()), math.fsum(after.values())
+    return abs(now - then) > _JUMP * max(now, then)
 
 
 def _largest(rows: list[Rates]) -> dict[Pair, float]:

@@ -30,6 +30,8 @@ class ControllerState:
     """Rates that need no estimate; None: they are those of the arrivals."""
     steps: tuple[tuple[float, Rates], ...] = ()
     """The rates of the last cycles, which forecasts are made from."""
+    jumped_s: float = -math.inf
+    """When rates were last seen to have become others than in the cycle before."""
     links: LinksMeasured | None = None
     trigger: TriggerState = field(default_factory=TriggerState)
     held_until_s: float = -math.inf

@@ -305,14 +305,15 @@ class Deployment:
     def _live(self, loop: DeploymentLoop) -> None:
         feed: RunningFeed | None = None
         try:
-            due = time.monotonic()
+            due = soonest = time.monotonic()
             while not (loop.stopping and loop.is_idle and loop.is_deployed):
                 # What is under way ends first.
                 loop.stopping = loop.stopping or self._stopping.is_set()
                 loop.turn(time.time(), _TURN_S)
-                if time.monotonic() >= due or loop.sees_onset:
+                if time.monotonic() >= (soonest if loop.is_due else due):
                     due = time.monotonic() + self.prepared.interval_s
                     again_s = loop.look(time.time())
+                    soonest = time.monotonic() + self.prepared.interval_s / 4
                     # A cycle that took long leaves the next one some time to come.
                     due = max(due, time.monotonic() + self.prepared.interval_s / 2)
                     if again_s is not None:

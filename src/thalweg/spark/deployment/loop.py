@@ -61,7 +61,6 @@ class DeploymentLoop:
         self._is_starting = False
         self._counted_s = -math.inf
         self._again_s: float | None = None
-        self._is_unsettled, self._looked_unsettled = False, False
         self.stopping = False
 
     @property
@@ -116,9 +115,12 @@ class DeploymentLoop:
         self._outage.outlast(lambda: self._count_arrivals(now_s))
 
     @property
-    def sees_onset(self) -> bool:
-        """Whether rates have begun to change since the last cycle, so that one is due at once."""
-        return self._is_unsettled and not self._looked_unsettled and self.is_idle
+    def is_due(self) -> bool:
+        """Whether a cycle is due before its time: rates have jumped since the last one."""
+        adapter = self._parts.adapter
+        if adapter is None or not self.is_idle:
+            return False
+        return adapter.controller.is_due(self._remembered, self._parts.clock())
 
     def look(self, now_s: float) -> float | None:
         """One monitoring cycle: see how the run is doing, and change its cuts if that is better.
@@ -129,7 +131,6 @@ class DeploymentLoop:
         self._record.take_time(now_s)
         self._again_s = None
         self._outage.outlast(lambda: self._look(now_s))
-        self._looked_unsettled = self._is_unsettled
         return self._again_s
 
     def stop(self) -> None:
@@ -229,9 +230,6 @@ class DeploymentLoop:
         records = count()
         arrived = Arrived(time_s=self._counted_s, events=dict(self._parts.tally.rows_in))
         self._learn([arrived, *batches_of(records, self.cuts, self._parts.speed_ips())])
-        adapter = self._parts.adapter
-        if adapter is not None:
-            self._is_unsettled = adapter.controller.is_unsettled(self._remembered)
 
     def _learn(self, events: Iterable[Event]) -> None:
         if self._parts.adapter is not None:
