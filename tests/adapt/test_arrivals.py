@@ -65,6 +65,41 @@ def test_a_jump_is_settled_once_they_agree(ago_s):
     assert found.rate == pytest.approx(6e3, rel=0.01)
 
 
+@pytest.mark.parametrize("rise_s", [6.0, 10.0, 20.0])
+def test_a_ramp_is_not_settled_though_each_interval_differs_little(rise_s):
+    """To five times the rate; a slower rise is not told from a steady rate at once."""
+    for now_s in np.arange(14.0, 10.0 + rise_s - 0.1, 0.5):
+        arrivals = counted(lambda t: np.interp(t, [10.0, 10.0 + rise_s], [2e4, 1e5]), now_s, 0.25)
+        found = arrivals.rates(2.0)[PAIR]
+        grows_by = 8e4 / rise_s
+        if grows_by * 2.0 > 0.2 * found.rate:
+            assert found.slope == pytest.approx(grows_by, rel=0.15)
+
+
+@given(st.floats(0.2, 5.0), st.floats(0.0, 5.0), st.integers(500, 5000), st.floats(15.0, 29.0))
+def test_events_that_come_in_lumps_have_a_steady_rate(every_s, phase_s, events, until_s):
+    """A gateway puts in so many at once; the counts are taken every quarter of a second."""
+    arrivals = Arrivals()
+    for time_s in np.arange(0.0, until_s, 0.25):
+        lumps = max(0, int((time_s + phase_s) // every_s))
+        arrivals = arrivals.add(Arrived(time_s=time_s, events={PAIR: lumps * events}))
+    found = arrivals.rates(2.0)[PAIR]
+    # A lump is seen up to a quarter of a second late.
+    assert found.rate == pytest.approx(events / every_s, rel=0.5 / min(every_s, 2.0))
+    if every_s >= 3.0:
+        assert found.is_settled
+
+
+def test_lumps_that_stop_are_silence():
+    arrivals = Arrivals()
+    for time_s in np.arange(0.0, 28.0, 0.25):
+        lumps = int(min(time_s, 18.0) // 3.0)
+        arrivals = arrivals.add(Arrived(time_s=time_s, events={PAIR: 900 * lumps}))
+        if 12.0 < time_s < 21.0:
+            assert arrivals.rates(2.0)[PAIR].rate == pytest.approx(300.0, rel=0.1)
+    assert arrivals.rates(2.0)[PAIR].rate == 0.0
+
+
 def test_nothing_is_known_of_a_single_count_and_a_clock_that_went_back_begins_anew():
     one = Arrivals().add(Arrived(time_s=5.0, events={PAIR: 10}))
     assert one.rates() is None

@@ -334,3 +334,111 @@ def test_wrong_declarations_are_put_right_within_three_intervals(kind, factor):
     taken = [o.intervals or np.inf for o in outcomes if o.reachable]
     assert np.median(taken) <= 3
     assert np.mean([t <= 3 for t in taken]) >= 0.6
+
+
+def counted(**fields):
+    given = {"time_s": 4.0, "site": "fog-0", "events_in": {"parse": 1000}}
+    return BatchDone(**{**given, **fields})
+
+
+def test_sizes_on_links_that_are_others_than_declared_are_planned_with():
+    """Everything is declared rightly, and rows are a tenth as large on a link."""
+    dear = controller_of(replace(APP, limits=Limits(uplink_bps=5e6)))
+    running = placement_at(dear, 3000.0)
+    state = feed(dear, ControllerState(), arrivals(lambda _: 3000.0, 8.0))
+    reasons = []
+    for time_s in (2.0, 4.0, 6.0, 8.0):
+        for fog in FOGS:
+            sent = Output(events=3000, data_bytes=300_000, link_bytes=30_000)
+            outputs = {"rides": sent}
+            batch = BatchDone(time_s=time_s, site=fog, events_in={"parse": 3000}, outputs=outputs)
+            state = feed(dear, state, [batch])
+        state, (said,) = dear.handle(state, Cycle(time_s=time_s, running=running))
+        reasons.append(getattr(said, "asked_for", None) or said.reason)
+    assert not dear.deviations(state)
+    assert any("measured figures differ" in reason for reason in reasons)
+
+
+def test_a_source_that_has_not_come_yet_is_silent_beside_one_that_has():
+    two = tw.Application(
+        name="two",
+        operators=[
+            *(
+                tw.Operator(
+                    name=name, kind="source", rate=100.0, event_size=size, pin=tw.Pin(tier="fog")
+                )
+                for name, size in (("small", 100.0), ("large", 10_000.0))
+            ),
+            tw.Operator(name="union", cpu_per_event=1e3, replicable=True),
+            tw.Operator(name="board", kind="sink", pin=tw.Pin(tier="cloud")),
+        ],
+        streams=[
+            tw.Stream(source="small", target="union"),
+            tw.Stream(source="large", target="union"),
+            tw.Stream(source="union", target="board"),
+        ],
+    )
+    controller = controller_of(two)
+    small = {("small", fog): 0 for fog in FOGS}
+    state = feed(
+        controller,
+        ControllerState(),
+        [Arrived(time_s=float(t), events=dict.fromkeys(small, 100 * t)) for t in range(5)]
+        + [
+            counted(
+                events_in={"union": 100},
+                events_out={"union": 100},
+                outputs={
+                    "small": Output(events=100, data_bytes=10_000),
+                    "union": Output(events=100, data_bytes=10_000),
+                },
+            )
+        ]
+        * 2,
+    )
+    assert controller.measured(state).figures()["union"]["compression"].value == pytest.approx(1.0)
+    assert not controller.deviations(state)
+
+
+def test_work_per_byte_is_reported_as_such():
+    bytes_only = replace(
+        APP,
+        operators=[
+            APP.operators[0],
+            replace(APP.operators[1], cpu_per_event=0.0, cpu_per_byte=50.0),
+            *APP.operators[2:],
+        ],
+    )
+    controller = controller_of(bytes_only)
+    batches = [
+        counted(
+            time_s=float(t),
+            events_in={"parse": n},
+            outputs={"rides": Output(events=n, data_bytes=100.0 * n)},
+            instructions=n * 500.0 * 100.0,
+        )
+        for t, n in enumerate((500, 1000, 2000, 800, 1500))
+    ]
+    state = feed(controller, ControllerState(), batches)
+    own = controller.measured(state).figures()["parse"]
+    assert "cpu_per_event" not in own
+    assert own["cpu_per_byte"].value == pytest.approx(500.0, rel=0.1)
+
+
+@pytest.mark.parametrize("rise_s", [2.0, 5.0, 10.0])
+def test_a_ramp_is_answered_once(rise_s):
+    """From a rate that all-cloud keeps the limit at to one that it does not."""
+    controller = controller_of()
+    running = placement_at(controller, 400.0)
+
+    def rate_at(time_s):
+        return float(np.interp(time_s, [20.0, 20.0 + rise_s], [800.0, 6000.0]))
+
+    state, changes = ControllerState(), 0
+    for event in arrivals(rate_at, 50.0, step_s=0.25):
+        state = feed(controller, state, [event])
+        if event.time_s % 2.0 == 0.0:
+            state, (said,) = controller.handle(state, Cycle(time_s=event.time_s, running=running))
+            if isinstance(said, Adapt):
+                changes, running = changes + 1, said.plan.placement
+    assert changes == 1

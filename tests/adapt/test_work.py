@@ -68,7 +68,9 @@ def test_the_mode_is_the_one_that_a_plain_search_finds():
 
     def cost(x, noise):
         common, own, constants = x[0], x[1:4], x[4:]
-        total = (common / COMMON_SPREAD) ** 2 + sum((own / OWN_SPREAD) ** 2) + sum(constants**2)
+        total = (common / COMMON_SPREAD) ** 2 + sum(constants**2)
+        # Cauchy's density.
+        total += sum(2.0 * np.log1p((own / OWN_SPREAD) ** 2))
         for row in rows:
             expected = constants[sites.index(row.site)] + sum(
                 row.events.get(n, 0.0) * DECLARED[n] * np.exp(common + own[k]) / scale
@@ -95,3 +97,20 @@ def values_of(found):
 def test_only_the_last_batches_of_a_site_are_kept():
     found = history(DECLARED, {"fog": "a"}, batches=3 * KEPT_BATCHES)
     assert len(found.batches["fog"]) == KEPT_BATCHES
+
+
+def test_what_reads_as_no_work_at_all_and_figures_beyond_numbers_find_nothing_out():
+    nothing = WorkHistory()
+    for _ in range(4):
+        nothing = nothing.add(BatchWork(site="fog", instructions=1e-300, events={"a": 1e9}))
+    for declared in ({"a": 1e300}, {"a": 1e-300}):
+        assert all(e.low <= e.value <= e.high for e in nothing.estimate(declared).values())
+
+
+def test_an_operator_without_a_declaration_does_not_put_its_work_on_others():
+    """`b` is declared rightly; nothing is known of `c`, which is ten times as much."""
+    true = {"b": 1e4, "c": 1e5}
+    given = history(true, {"fog": "bc", "cloud": "b"}, noise=0.01)
+    found = given.estimate({"b": 1e4, "c": 1e4}, vague={"c"})
+    assert found["b"].value == pytest.approx(1.0, rel=0.1)
+    assert found["c"].value == pytest.approx(10.0, rel=0.1)

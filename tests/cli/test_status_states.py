@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,53 @@ def test_states_are_told_with_their_age_and_what_is_under_way(
     assert "s: fog-1 is started again" in shown.out + shown.err
 
 
-def test_a_run_that_is_not_there_has_no_site_that_is_up(thalweg: Any, folder: RunFolder) -> None:
+def test_a_run_that_was_killed_has_sites_that_are_down(thalweg: Any, folder: RunFolder) -> None:
     shown = thalweg("status", "run")
-    assert all(" ended " in row for row in rows_of(shown.out).values())
+    assert all(" down for " in row for row in rows_of(shown.out).values())
     assert len(rows_of(shown.out)) == 3
     assert "under way" not in shown.out + shown.err
+
+
+def test_the_status_of_a_killed_run_is_told_the_same_everywhere(
+    thalweg: Any, folder: RunFolder
+) -> None:
+    """In the table, as JSON, on the page and as metrics."""
+    from thalweg.spark.deployment.status import describe_state
+    from thalweg.web.monitoring.samples import RunReading, find_samples
+
+    raw = folder.read_status()
+    told = json.loads(thalweg("status", "run", "--format", "json").out)
+    assert (told["state"], told["under_way"], told["alive"]) == ("killed", None, False)
+    for name, site in told["sites"].items():
+        gone = (site["state"], site["alive"], site["pid"], site["queries"])
+        assert gone == ("down", False, None, []), name
+    # One that was down before is so since then, the others since the run was last heard of.
+    since_s = {name: site["since_s"] for name, site in told["sites"].items()}
+    assert since_s["fog-0"] == raw["sites"]["fog-0"]["since_s"]
+    assert since_s["fog-1"] == since_s["cloud"] == raw["heartbeat_s"]
+    assert "killed" in thalweg("status", "run").out
+    assert describe_state(told, 7.0, is_alive=False) == describe_state(raw, 7.0, is_alive=False)
+    samples = list(find_samples(RunReading(is_live=False, status=raw)))
+    of_run = [s.labels for s in samples if s.name == "thalweg_run_state" and s.value]
+    of_sites = [s.labels for s in samples if s.name == "thalweg_site_state" and s.value]
+    assert of_run == [("killed",)]
+    assert sorted(of_sites) == [(name, "down") for name in sorted(told["sites"])]
+
+
+@pytest.mark.parametrize("state", ["ended", "failed"])
+def test_the_sites_of_a_run_that_ended_in_order_have_ended(
+    thalweg: Any, folder: RunFolder, state: str
+) -> None:
+    folder.write_status({**folder.read_status(), "state": state, "error": "no rows"})
+    shown = thalweg("status", "run")
+    assert all(" ended " in row for row in rows_of(shown.out).values())
+    told = json.loads(thalweg("status", "run", "--format", "json").out)
+    assert (told["state"], told["under_way"]) == (state, None)
+    assert {(site["state"], site["alive"]) for site in told["sites"].values()} == {("ended", False)}
+
+
+def test_a_run_that_goes_on_is_told_as_it_reports(thalweg: Any, folder: RunFolder) -> None:
+    with folder.hold():
+        told = json.loads(thalweg("status", "run", "--format", "json").out)
+    raw = folder.read_status()
+    assert {name: told[name] for name in raw} == raw

@@ -117,7 +117,8 @@ def test_files_of_a_run_name_every_field(tmp_path: Path) -> None:
     from thalweg.spark.deployment.tally import Tally
     from thalweg.spark.log import Log
 
-    about = dict.fromkeys(("pipeline", "network", "strategy", "interval_s", "link"))
+    code = ("code", "code_since_s")
+    about = dict.fromkeys(("pipeline", "network", *code, "strategy", "interval_s", "link"))
     parts = RunParts(
         runtime=SimpleNamespace(cuts={}),  # type: ignore[arg-type]
         folder=RunFolder(tmp_path),

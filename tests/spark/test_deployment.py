@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -639,6 +640,8 @@ def test_looks_adapt_write_their_reasons_and_tell_a_status(tmp_path: Path) -> No
 @pytest.mark.parametrize("trouble", ["no plan", "no cut"])
 def test_a_strategy_that_fails_does_not_end_the_run(tmp_path: Path, trouble: str) -> None:
     class Broken:
+        controller = SimpleNamespace(interval_s=2.0, rates=lambda _state: None)
+
         def look(self, state: ControllerState, *_: Any) -> Any:
             if trouble == "no plan":
                 raise StrategyError("it returned nothing")

@@ -78,6 +78,28 @@ def feed(*records: dict[str, Any], **options: Any) -> Monitor:
     return monitor
 
 
+def test_figures_say_which_batch_they_are_of_and_can_leave_sites_out() -> None:
+    flow = {"rows_in": {"dear": 5}, "rows": {"dear": 5}, "link_bytes": {"edges/dear+board": 9}}
+    monitor = feed(
+        *(record(site, 0, 8.0, batch_s=1.0, lag_s=1.0) for site in FOGS[:2]),
+        *(record(site, 1, at_s, batch_s=1.0, lag_s=2.0, **flow) for site, at_s in ENDS.items()),
+        {**record("fog-1", 0, 12.0, rows={"rides": 7}), "role": "gateway"},
+    )
+    figures = monitor.figures(13.0)
+    assert figures.batch_end_s == ENDS
+    assert figures.lag_s == dict.fromkeys(ENDS, 2.0)
+    assert figures.without(()) == figures
+    left = figures.without({"fog-1"})
+    assert left.batch_end_s.keys() == left.lag_s.keys() == left.load.keys() == {"fog-0"}
+    assert left.links.keys() == {"fog-0"}
+    assert left.operators.keys() == {("dear", "fog-0")}
+    # What arrives at a site does so whether it is there or not.
+    assert left.sources == figures.sources
+
+
+ENDS = {"fog-0": 10.0, "fog-1": 11.0}
+
+
 # Rates
 
 gaps = st.lists(
@@ -124,6 +146,32 @@ def test_rates_of_bursts_do_not_depend_on_how_many_fall_into_the_window(
     for each in quiet:
         monitor.take(each)
     assert monitor.figures().operators["dear", "fog-0"].rows_out_per_s == 0.0
+
+
+@given(
+    st.lists(st.tuples(st.integers(2, 24), st.integers(1, 500)), min_size=3, max_size=12),
+    st.integers(8, 80),
+)
+def test_what_a_burst_brought_is_spread_over_the_time_since_the_one_before(
+    bursts: list[tuple[int, int]], window: int
+) -> None:
+    """However unevenly windows are put out, and in however many batches."""
+    by_tick: dict[int, float] = {}
+    rows: list[int] = []
+    for number, (gap, value) in enumerate(bursts):
+        rows += [0] * (gap - 1) + [value]
+        if number:
+            by_tick |= {len(rows) - k: value / gap for k in range(gap)}
+    records = [
+        record(batch=n, at_s=1e9 + n * TICK_S, batch_s=TICK_S, rows={"dear": count})
+        for n, count in enumerate(rows)
+    ]
+    flow = feed(*records, window_s=window * TICK_S).figures().operators["dear", "fog-0"]
+    if sum(count > 0 for count in rows[-window:]) < 2:
+        return
+    # The slow way: tick by tick, in the window up to the last burst.
+    inside = [share for tick, share in by_tick.items() if tick > len(rows) - window]
+    assert flow.rows_out_per_s == pytest.approx(sum(inside) / (len(inside) * TICK_S))
 
 
 @given(st.dictionaries(st.sampled_from(FOGS), gaps, min_size=1), st.randoms())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from thalweg.spark.query.clock import Clock
 from thalweg.spark.query.feeder import Feeder
 from thalweg.spark.query.progress import last_progress, progress_after
+from thalweg.spark.query.running import RunningQuery
+from thalweg.spark.query.spec import QuerySpec
 
 
 class PlayedProgress:
@@ -67,3 +70,42 @@ def test_marks_that_were_taken_long_ago_are_removed(tmp_path: Path) -> None:
     # The last that was taken is still read by who tells the time.
     assert kept == [6, 7, 8]
     assert Clock(tmp_path / "intake" / "clock").time_ms == 9
+
+
+def test_a_query_is_idle_when_no_batch_is_under_way_and_it_may_take_all_rows(
+    tmp_path: Path,
+) -> None:
+    """Spark reports a batch only when it is done: that one hangs is seen in the checkpoint."""
+    checkpoint = tmp_path / "checkpoint"
+    for folder in ("offsets", "commits"):
+        (checkpoint / folder).mkdir(parents=True)
+    spec = QuerySpec(
+        site="fog-0", epoch=0, role="own", pipeline="a:b", log=tmp_path, checkpoint=checkpoint
+    )
+    query = SimpleNamespace(
+        id=1, isActive=True, exception=lambda: None, lastProgress=None, recentProgress=[]
+    )
+    feeder = Feeder(checkpoint, {})
+    # Nothing is to be fed here.
+    feeder.start = lambda: None  # type: ignore[method-assign]
+    running = RunningQuery(spec, query, ExitStack(), feeder=feeder)  # type: ignore[arg-type]
+
+    def is_idle() -> bool:
+        return running.status().is_idle
+
+    assert is_idle()
+    (checkpoint / "offsets" / "0").write_text("v1\n{}")
+    assert not is_idle()
+    (checkpoint / "commits" / "0").write_text("v1")
+    (tmp_path / "checkpoint.taken").mkdir()
+    (tmp_path / "checkpoint.taken" / "0").write_text('{"lots": {}, "rows": {}}')
+    assert is_idle()
+    # A change of cuts has it stop before the end of its streams.
+    feeder.limit(None)
+    assert not is_idle()
+    feeder.limit({})
+    assert not is_idle()
+    feeder.release()
+    assert is_idle()
+    query.isActive = False
+    assert running.status().state == "stopped"

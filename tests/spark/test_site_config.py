@@ -67,6 +67,15 @@ def test_a_site_forgets_the_files_and_the_plans_of_long_ago(tmp_path: Path) -> N
     assert _KEPT_BATCHES <= len(entries) <= _KEPT_BATCHES + 2 * _COMPACTED_EVERY
 
 
+@pytest.mark.parametrize("master", ["local[1]", "spark://host:7077", "sc://host:15002"])
+def test_a_query_without_rows_asks_its_sources_five_times_a_second(
+    tmp_path: Path, master: str
+) -> None:
+    """By Spark's default of 10 ms, an idle query with ten inboxes takes a third of a core."""
+    config = site_config(master, tmp_path, 512, ())
+    assert config["spark.sql.streaming.pollingDelay"] == "200"
+
+
 def lay_down(rows: Path, numbers: range) -> None:
     for number in numbers:
         write_rows(pa.table({"n": [number]}), rows / f"{number}.parquet")

@@ -134,3 +134,13 @@ def test_a_site_that_is_known_or_ended_is_not_learnt_of_again() -> None:
     assert states.see("fog-0", 2.0) is states
     assert states.end(3.0).see("fog-1", 4.0).sites.keys() == {"fog-0"}
     assert states.end(3.0).end(5.0).life_of("fog-0").since_s == 3.0
+
+
+def test_a_site_remembers_when_it_stopped_being_up() -> None:
+    states = RunStates().see("fog-0", 1.0)
+    assert states.life_of("fog-0").lost_s is None
+    states = states.lose("fog-0", 2.0, "signal 9").begin_restart(restart_of("fog-0", 3.0))
+    states = states.end_restart("fog-0", 4.0, why="no Spark")
+    states = states.begin_restart(restart_of("fog-0", 5.0)).end_restart("fog-0", 6.0)
+    assert (states.life_of("fog-0").state, states.life_of("fog-0").lost_s) == ("up", 2.0)
+    assert states.begin_restart(restart_of("fog-0", 7.0)).life_of("fog-0").lost_s == 7.0

@@ -6,6 +6,7 @@ Operations end when the test says so; nothing waits, and no clock counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 
 from spark.held_operations import HeldOperations
 from thalweg.adapt.state import ControllerState
+from thalweg.model import Application, Operator, Pin, Stream
+from thalweg.scenarios import fog_cloud
 from thalweg.spark.deployment.chronicle import Chronicle
 from thalweg.spark.deployment.control import MOVE, Request, await_answer, leave, list_requests
 from thalweg.spark.deployment.decisions import Verdict
@@ -23,13 +26,37 @@ from thalweg.spark.deployment.parts import RunParts
 from thalweg.spark.deployment.restarts import DeploymentFailed, RestartBudget
 from thalweg.spark.deployment.tally import Tally
 from thalweg.spark.deployment.timeline import Timeline, read_timeline
+from thalweg.spark.deployment.watch import Watcher
 from thalweg.spark.log import Log
+from thalweg.spark.monitor import Monitor
 from thalweg.spark.monitor.figures import Figures
+from thalweg.spark.query.spec import QueryStatus
 from thalweg.spark.site.channel import SiteError, SiteLate
 from thalweg.spark.site.site import SiteEvent, SiteStatus
 
 NAMES = ("fog-0", "fog-1", "cloud")
 CHANGE = "change of cuts"
+
+
+def query_status(site: str, *, is_idle: bool = True, state: str = "running") -> QueryStatus:
+    return QueryStatus(
+        name=f"{site}@1",
+        id="",
+        site=site,
+        epoch=1,
+        role="fog",
+        state=state,
+        batch=0,
+        input_rows_per_s=0.0,
+        processed_rows_per_s=0.0,
+        offsets={},
+        sink_rows={},
+        state_rows=0,
+        batch_s=0.0,
+        watermark=None,
+        error=None,
+        is_idle=is_idle,
+    )
 
 
 class PlayedSites:
@@ -39,6 +66,7 @@ class PlayedSites:
         self.cuts: dict[str, tuple[str, ...]] = dict.fromkeys(NAMES[:2], ())
         self.dead: set[str] = set()
         self.mute: set[str] = set()
+        self.busy: set[str] = set()
         self.events: list[SiteEvent] = []
         self.told: list[str] = []
 
@@ -75,7 +103,7 @@ class PlayedSites:
                 alive=name not in self.dead,
                 pid=None,
                 silent_s=0.0,
-                queries=(),
+                queries=(query_status(name, is_idle=name not in self.busy),),
                 answered=name not in self.mute,
             )
             for name in NAMES
@@ -97,7 +125,7 @@ class Stage:
             tally=tally,
             require_cuts=lambda _cuts: None,
             budget=RestartBudget(most=3, within_s=60.0),
-            chronicle=Chronicle(tally=tally, timeline=Timeline(path)),
+            chronicle=Chronicle(tally=tally, timeline=Timeline(path), watcher=more.get("watcher")),
             clock=lambda: self.now_s,
             operations=self.operations,
             **more,
@@ -285,7 +313,7 @@ def test_requests_and_decisions_wait_while_a_change_is_under_way(tmp_path: Path)
     asked: list[str] = []
 
     class Adapter:
-        controller = SimpleNamespace(interval_s=2.0)
+        controller = SimpleNamespace(interval_s=2.0, rates=lambda _state: None)
 
         def look(self, state: ControllerState, *_: Any) -> tuple[Verdict, ControllerState]:
             asked.append("decide")
@@ -379,14 +407,179 @@ def test_a_site_that_does_not_work_for_a_while_is_down_meanwhile(
     assert stage.sites.told == []
 
 
-def test_a_figure_that_a_site_did_not_renew_says_how_old_it_is(stage: Stage) -> None:
+@pytest.mark.parametrize("first", [("unheard", "heard"), ("query-halted", "query-resumed")])
+def test_a_site_that_is_down_for_two_reasons_is_up_when_both_have_passed(
+    stage: Stage, first: tuple[str, str]
+) -> None:
+    kinds = {("unheard", "heard"), ("query-halted", "query-resumed")}
+    (second,) = kinds - {first}
+
+    def hear(kind: str) -> str:
+        stage.sites.events.append(SiteEvent(site="fog-0", kind=kind, detail=kind))
+        stage.turn()
+        return stage.states()["fog-0"]
+
+    assert [hear(kind) for kind in (first[0], second[0])] == ["down", "down"]
+    # Whichever passes first, the other is still there.
+    assert [hear(kind) for kind in (first[1], second[1])] == ["down", "up"]
+    assert [hear(kind) for kind in (first[0], second[0])] == ["down", "down"]
+    assert [hear(kind) for kind in (second[1], first[1])] == ["down", "up"]
+    assert stage.sites.told == []
+
+
+def test_each_query_of_a_site_is_halted_for_itself(stage: Stage) -> None:
+    def hear(kind: str, query: str) -> str:
+        event = SiteEvent(site="fog-0", kind=kind, detail=kind, query=query)
+        stage.sites.events.append(event)
+        stage.turn()
+        return stage.states()["fog-0"]
+
+    told = [("query-halted", "a"), ("query-halted", "b"), ("query-resumed", "a")]
+    assert [hear(*each) for each in told] == ["down"] * 3
+    assert hear("query-resumed", "b") == "up"
+
+
+def test_a_restart_ends_the_reasons_of_the_process_before(stage: Stage) -> None:
+    """Those of a query that is started again are its own: the site may be unheard all the while."""
+    for kind in ("unheard", "query-halted"):
+        stage.sites.events.append(SiteEvent(site="fog-0", kind=kind, detail=kind, query=None))
+    stage.sites.die("fog-0")
+    stage.turn()
+    stage.operations.finish()
+    stage.turn()
+    assert stage.states()["fog-0"] == "up"
+    for kind, query in (("unheard", None), ("query-halted", "q"), ("query-failed", "q")):
+        stage.sites.events.append(SiteEvent(site="fog-0", kind=kind, detail=kind, query=query))
+    stage.turn()
+    assert stage.states()["fog-0"] == "restarting"
+    stage.operations.finish()
+    stage.turn()
+    assert stage.states()["fog-0"] == "down"
+    stage.sites.events.append(SiteEvent(site="fog-0", kind="heard", detail="again"))
+    stage.turn()
+    assert stage.states()["fog-0"] == "up"
+
+
+# How old figures are
+
+
+class Measured:
+    """A run whose batches the test ends, with the figures that its timeline has of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.records: list[dict[str, Any]] = []
+        rides = Operator(name="rides", kind="source", rate=1.0, event_size=1.0, pin=Pin(tier="fog"))
+        board = Operator(name="board", kind="sink", pin=Pin(tier="cloud"))
+        line = Stream(source="rides", target="board")
+        app = Application(name="app", operators=[rides, board], streams=[line])
+        watcher = Watcher(Monitor(app), app, fog_cloud(2, seed=1))
+        self.stage = Stage(path, watcher=watcher)
+        self.stage.sites.records = self._take  # type: ignore[method-assign]
+        self._batch = 0
+
+    def _take(self) -> list[dict[str, Any]]:
+        found, self.records = self.records, []
+        return found
+
+    def end_batch(self, site: str, at_s: float, lag_s: float) -> None:
+        self._batch += 1
+        role = "cloud" if site == "cloud" else "fog"
+        own = {"site": site, "role": role, "epoch": 0, "batch": self._batch}
+        times = {"at_s": at_s, "batch_s": 1.0, "watermark_s": 1.8e9, "lag_s": lag_s}
+        self.records.append({**own, **times, "link_bytes": {"edges/a+b": 100}})
+
+    def shown(self, site: str) -> tuple[Any, ...]:
+        """Lag, load, rate of the link and when they were renewed."""
+        frames = [x for x in read_timeline(self.stage.folder.path) if x["kind"] == "frame"]
+        told, link = frames[-1]["sites"][site], frames[-1]["links"].get(site, {})
+        if "renewed_at_s" in link:
+            assert link["renewed_at_s"] == told["renewed_at_s"]
+        bps, renewed_s = link.get("bps"), told["renewed_at_s"]
+        return told["lag_s"], told["load"], bps, renewed_s
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Measured:
+    return Measured(tmp_path)
+
+
+def test_figures_of_a_batch_age_while_the_next_one_is_stuck_at_a_site_that_answers(
+    measured: Measured,
+) -> None:
+    stage = measured.stage
+    stage.sites.busy.add("fog-0")
+    ended_s = stage.now_s
+    measured.end_batch("fog-0", ended_s, 3.0)
+    for _ in range(5):
+        stage.look()
+        lag_s, _, _, renewed_s = measured.shown("fog-0")
+        assert (lag_s, renewed_s) == (3.0, ended_s)
+    assert stage.states()["fog-0"] == "up"
+    measured.end_batch("fog-0", stage.now_s, 13.0)
     stage.look()
-    renewed_s = stage.now_s
+    assert measured.shown("fog-0")[0] == 13.0
+    assert measured.shown("fog-0")[3] == pytest.approx(stage.now_s - 2.0)
+
+
+def test_figures_of_a_site_without_anything_to_do_stay_true_while_it_says_so(
+    measured: Measured,
+) -> None:
+    stage = measured.stage
+    measured.end_batch("fog-0", stage.now_s, 3.0)
+    for _ in range(9):
+        stage.look()
+    lag_s, load, bps, renewed_s = measured.shown("fog-0")
+    assert (lag_s, load, bps) == (3.0, 0.0, 0.0)
+    assert renewed_s == pytest.approx(stage.now_s)
+    said_s = stage.now_s
     stage.sites.mute.add("fog-0")
     stage.look()
-    record = stage.loop._record
-    assert record._renewed_s["fog-0"] == renewed_s
-    assert record._renewed_s["fog-1"] == stage.now_s
+    assert measured.shown("fog-0")[3] == pytest.approx(said_s)
+
+
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_figures_of_before_a_restart_are_none_of_the_new_process(
+    measured: Measured, is_idle: bool
+) -> None:
+    stage = measured.stage
+    for site in ("fog-0", "cloud"):
+        measured.end_batch(site, stage.now_s, 3.0)
+    stage.look()
+    assert measured.shown("fog-0")[0] == 3.0
+    if not is_idle:
+        stage.sites.busy.add("fog-0")
+    stage.sites.die("fog-0")
+    stage.turn()
+    assert measured.shown("fog-0") == (None, None, None, None)
+    stage.operations.finish()
+    stage.turn()
+    stage.look()
+    assert stage.states()["fog-0"] == "up"
+    said_s = pytest.approx(stage.now_s) if is_idle else None
+    assert measured.shown("fog-0") == (None, None, None, said_s)
+    assert measured.shown("cloud")[0] == 3.0
+    measured.end_batch("fog-0", stage.now_s, 8.0)
+    stage.look()
+    lag_s, _, bps, renewed_s = measured.shown("fog-0")
+    assert lag_s == 8.0
+    assert bps is not None
+    assert renewed_s == pytest.approx(stage.now_s if is_idle else stage.now_s - 2.0)
+
+
+def test_only_a_site_whose_queries_all_have_nothing_to_do_is_idle() -> None:
+    idle, busy = query_status("a"), query_status("a", is_idle=False)
+    failed = query_status("a", state="failed")
+    for queries, is_idle in (
+        ((idle,), True),
+        ((idle, idle), True),
+        ((idle, busy), False),
+        ((idle, failed), False),
+        ((), False),
+    ):
+        site = SiteStatus(name="a", alive=True, pid=1, silent_s=0.0, queries=queries)
+        assert site.is_idle is is_idle
+        assert not replace(site, answered=False).is_idle
+        assert not replace(site, alive=False).is_idle
 
 
 def test_lag_is_unknown_before_there_is_a_watermark(tmp_path: Path) -> None:
@@ -407,7 +600,7 @@ def test_lag_is_unknown_before_there_is_a_watermark(tmp_path: Path) -> None:
         sites=status,
         measured=measured,
         cores={},
-        renewed_s={"fog-1": 9.0},
+        idle_s={"fog-1": 9.0},
     )
     (frame,) = read_timeline(tmp_path)
     assert {name: site["lag_s"] for name, site in frame["sites"].items()} == {

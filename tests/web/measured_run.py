@@ -36,7 +36,7 @@ FRAME: dict[str, Any] = {
         "broken": ["uplink_bps: 40 kbit/s, at most 8 kbit/s"],
     },
     "estimated": {"usage": 0.25, "uplink_bps": 32_000.0, "response_time_s": 1.25},
-    "measured": {"uplink_bps": 36_000.0, "measured_at_s": AT_S - 3},
+    "measured": {"uplink_bps": 36_000.0, "passing_bps": 800.0, "measured_at_s": AT_S - 3},
     "rates": {"rides": {"fog-0": 120.0, "fog-1": 0.0}},
     "events_in_per_s": 120.0,
     "events_out_per_s": 7.0,

@@ -7,6 +7,7 @@ import math
 import shutil
 import subprocess
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,7 @@ OF_NOW: Found = {
     at("uplink_bytes_per_second"): 5_000,
     at("uplink_estimated_bytes_per_second"): 4_000,
     at("uplink_measured_bytes_per_second"): 4_500,
+    at("uplink_passing_bytes_per_second"): 100,
     at("uplink_measured_timestamp_seconds"): AT_S - 3,
     at("response_time_seconds"): 1.5,
     at("response_time_estimated_seconds"): 1.25,
@@ -140,10 +142,27 @@ def test_a_run_that_ended_has_what_is_of_the_whole_run_only(tmp_path: Path) -> N
     assert scrape(tmp_path) == {**OF_THE_WHOLE_RUN, **ended, at("run_up"): 0}
 
 
-def test_a_run_that_was_killed_says_so_and_nothing_of_its_sites(tmp_path: Path) -> None:
+def test_a_run_that_was_killed_says_so_and_its_sites_are_down(tmp_path: Path) -> None:
     killed = states("run_state", RUN_STATES, "killed")
+    for site in STATUS["sites"]:
+        killed |= states("site_state", SITE_STATES, "down", site=site)
+        # When the run was last heard of.
+        killed[at("site_state_since_timestamp_seconds", site=site)] = AT_S + 1
     found = scrape(write_measured_run(tmp_path))
     assert found == {**OF_THE_WHOLE_RUN, **killed, at("run_up"): 0}
+
+
+@pytest.mark.parametrize("state", ["down", "restarting"])
+@pytest.mark.parametrize("told_by", ["status", "frame"])
+def test_a_site_that_is_not_up_has_a_state_and_no_figures(state: str, told_by: str) -> None:
+    """Whichever of the two files says so first; what arrives there is known all the same."""
+    away = {"state": state, "alive": False, "since_s": AT_S}
+    status, frame = deepcopy(STATUS), deepcopy(FRAME)
+    (status if told_by == "status" else frame)["sites"]["fog-0"] |= away
+    samples = find_samples(RunReading(is_live=True, status=status, frame=frame))
+    of_site = {s.name.removeprefix("thalweg_") for s in samples if "fog-0" in s.labels}
+    whole = {"sent_bytes_total", "site_restarts_total", "source_rows_per_second"}
+    assert of_site == whole | {"site_state", "site_state_since_timestamp_seconds"}
 
 
 def test_what_is_not_known_has_no_sample(tmp_path: Path) -> None:
@@ -181,10 +200,10 @@ def test_lines_of_older_versions_have_what_they_have() -> None:
     """No state of sites, no estimates, nothing under way; a lag since 1970 is an unknown one."""
     site = {"memory_bytes": 1, "lag_s": 1_795_061_662.0}
     old = {"kind": "frame", "at_s": AT_S, "figures": {"usage": 0.5}, "sites": {"fog-0": site}}
-    status = {"state": "running", "sites": {"fog-0": {"alive": False, "queries": []}}}
+    status = {"state": "running", "sites": {"fog-0": {"alive": True, "queries": []}}}
     reading = RunReading(is_live=True, status=status, frame=old)
     found = {(s.name.removeprefix("thalweg_"), s.labels): s.value for s in find_samples(reading)}
-    assert found["site_state", ("fog-0", "down")] == 1
+    assert found["site_state", ("fog-0", "up")] == 1
     assert found["site_memory_bytes", ("fog-0",)] == 1
     absent = {"site_lag_seconds", "under_way", "usage_estimated_ratio", "broken_constraints"}
     assert not absent & {name for name, _ in found}

@@ -19,10 +19,11 @@ from thalweg.model.operator import Operator, TimeWindow
 
 DEVIATION = 0.2
 """How far a measured figure is from the declared one before people are told."""
+LINK_RATIO = "link_ratio"
+"""What a strategy plans with where operators declare an event size, or a compression."""
 _LARGEST_RATIO = 1e9
-_LEAST_WORK = 1.0
+_TYPICAL_WORK = 1000.0
 _WINDOWS = 6
-_PRECISE = 1.5
 _NEARLY = 0.9
 Place = tuple[str, str]
 """(operator, site)."""
@@ -111,7 +112,8 @@ class Characteristics:
         return replace(self, open_window={})
 
     def _learn_work(self, batch: BatchDone, application: Application) -> WorkHistory:
-        if batch.instructions is None or not any(batch.events_in.values()):
+        # Nothing is done in no time: what reads so was not measured.
+        if not batch.instructions or not any(batch.events_in.values()):
             return self.work
         passes = {
             name: count * _passes(application.operator(name))
@@ -202,7 +204,9 @@ class Measured:
         flow: dict[str, float] = {}
         for operator in self._in_order:
             if operator.kind == "source":
-                flow[operator.name] = self.rates.get(operator.name, operator.rate or 0.0)
+                # Beside sources that are counted, one that nobody has counted is silent.
+                unknown = 0.0 if self.rates else operator.rate or 0.0
+                flow[operator.name] = self.rates.get(operator.name, unknown)
                 continue
             came = sum(
                 flow[s.source] * s.probability
@@ -222,7 +226,7 @@ class Measured:
         out: dict[str, float] = {}
         found: dict[str, tuple[float, Estimate]] = {}
         for operator in self._in_order:
-            size_in = self._mean_in(operator.name, out)
+            size_in = self._mean_in(operator.name, out, self._counted)
             prior = (
                 operator.event_size or 0.0
                 if operator.kind == "source"
@@ -239,40 +243,83 @@ class Measured:
         return found
 
     @cached_property
-    def _link_sizes(self) -> dict[str, tuple[float, float]]:
-        """The same two sizes as they are on links."""
-        common = _settled(self.known.any_encoding, 1.0)
-        link = {
-            name: size.value * _settled(self.known.encoding.get(name, Ratio()), common)
-            for name, (_, size) in self._sizes.items()
-        }
-        return {name: (self._mean_in(name, link), link[name]) for name in self._sizes}
+    def _on_links(self) -> dict[str, tuple[float, Estimate]]:
+        """By operator, on links: bytes of an event that comes in, and the ratio of those put out.
 
-    def _mean_in(self, name: str, size: Mapping[str, float]) -> float:
-        """The mean size of what comes in, by rate; the plain mean where nothing comes."""
+        Of a source, for which nothing comes in, bytes of one that is put out.
+        """
+        common = _settled(self.known.any_encoding, Estimate(value=1.0, low=1.0, high=1.0))
+        out: dict[str, float] = {}
+        found = {}
+        for operator in self._in_order:
+            name, (_, size) = operator.name, self._sizes[operator.name]
+            share = _settled(self.known.encoding.get(name, Ratio()), common)
+            link_in = self._mean_in(name, out, self._counted)
+            unit = 1.0 if operator.kind == "source" or link_in <= 0 else link_in
+            ratio = Estimate(
+                value=size.value * share.value / unit,
+                low=size.low * share.low / unit,
+                high=size.high * share.high / unit,
+                count=max(size.count, share.count),
+            )
+            held = self._hold(name, LINK_RATIO, ratio)
+            out[name] = held.value * unit
+            found[name] = (link_in, held)
+        return found
+
+    @cached_property
+    def _counted(self) -> dict[str, float]:
+        """Events that each operator put out: counted in the time that sizes are measured over."""
+        sizes = self.known.size
+        if not sizes:
+            return self._flow
+        now_s = max(ratio.at_s for ratio in sizes.values())
+        return {n: sizes[n].count_at(now_s) if n in sizes else 0.0 for n in self._flow}
+
+    def _mean_in(self, name: str, size: Mapping[str, float], flow: Mapping[str, float]) -> float:
+        """The mean size of what comes in, by this flow; the plain mean where nothing comes."""
         streams = [s for s in self.declared.streams if s.target == name]
-        come = [(self._flow[s.source] * s.probability, size[s.source]) for s in streams]
+        come = [(flow[s.source] * s.probability, size[s.source]) for s in streams]
         total = sum(rate for rate, _ in come)
         if total > 0:
             return sum(rate * bytes_ for rate, bytes_ in come) / total
         return sum(bytes_ for _, bytes_ in come) / len(come) if come else 0.0
 
     @cached_property
+    def _per_event(self) -> dict[str, float]:
+        """The declared work for each event that comes in [instructions], 0 where there is none."""
+        return {
+            operator.name: operator.cpu_per_event
+            + operator.cpu_per_byte * self._sizes[operator.name][0]
+            for operator in self.declared.operators
+            if operator.kind == "transform"
+        }
+
+    @cached_property
+    def _typical_work(self) -> float:
+        """What stands for the work of operators of which none is declared."""
+        declared = [work for work in self._per_event.values() if work > 0]
+        return sum(declared) / len(declared) if declared else _TYPICAL_WORK
+
+    @cached_property
     def _work(self) -> dict[str, Estimate]:
         """By which factor each operator's work per event is off."""
-        declared = {}
-        for operator in self.declared.operators:
-            if operator.kind == "transform":
-                size_in = self._sizes[operator.name][0]
-                per_event = operator.cpu_per_event + operator.cpu_per_byte * size_in
-                # What was declared to be no work at all can only be found out from something.
-                declared[operator.name] = max(per_event, _LEAST_WORK)
+        undeclared = frozenset(name for name, work in self._per_event.items() if work <= 0)
+        expected = {n: work or self._typical_work for n, work in self._per_event.items()}
         found = {}
-        for name, factor in self.known.work.estimate(declared).items():
-            unit = max(self.declared.operator(name).cpu_per_event, _LEAST_WORK)
-            held = self._hold(name, "cpu_per_event", _scaled(factor, unit))
+        for name, factor in self.known.work.estimate(expected, vague=undeclared).items():
+            figure, unit = self._work_figure(self.declared.operator(name))
+            held = self._hold(name, figure, _scaled(factor, unit))
             found[name] = _scaled(held, 1.0 / unit)
         return found
+
+    def _work_figure(self, operator: Operator) -> tuple[str, float]:
+        """The figure by which an operator's work is known, and what it is as declared."""
+        if operator.cpu_per_event > 0:
+            return "cpu_per_event", operator.cpu_per_event
+        if operator.cpu_per_byte > 0:
+            return "cpu_per_byte", operator.cpu_per_byte
+        return "cpu_per_event", self._typical_work
 
     def selectivity(self, operator: Operator) -> Estimate:
         """Events out for each event in."""
@@ -298,9 +345,9 @@ class Measured:
 
     def _operator(self, operator: Operator) -> Operator:
         data_in, _ = self._sizes[operator.name]
-        link_in, link_out = self._link_sizes[operator.name]
+        link_in, link_ratio = self._on_links[operator.name]
         if operator.kind == "source":
-            return replace(operator, event_size=max(link_out, 1e-9))
+            return replace(operator, event_size=max(link_ratio.value, 1e-9))
         per_byte = data_in / link_in if link_in > 0 else 1.0
         changed = {
             "memory_factor": min(operator.memory_factor * per_byte, _LARGEST_RATIO),
@@ -309,15 +356,14 @@ class Measured:
         if operator.kind == "transform":
             changed["selectivity"] = min(self.selectivity(operator).value, _LARGEST_RATIO)
             if link_in > 0:
-                changed["compression"] = min(link_out / link_in, _LARGEST_RATIO)
+                changed["compression"] = min(link_ratio.value, _LARGEST_RATIO)
             factor = self._work.get(operator.name)
-            if factor is not None and factor.value != 1.0:
-                declared = operator.cpu_per_event
-                if declared + operator.cpu_per_byte <= 0:
-                    changed["cpu_per_event"] = _LEAST_WORK * factor.value
-                else:
-                    changed["cpu_per_event"] = declared * factor.value
-                    changed["cpu_per_byte"] *= factor.value
+            if factor is not None:
+                figure, unit = self._work_figure(operator)
+                changed["cpu_per_event"] = operator.cpu_per_event * factor.value
+                changed["cpu_per_byte"] *= factor.value
+                if figure == "cpu_per_event":
+                    changed["cpu_per_event"] = unit * factor.value
         return replace(operator, **changed)  # type: ignore[arg-type]  # all of them numbers
 
     def figures(self) -> dict[str, dict[str, Estimate]]:
@@ -334,9 +380,31 @@ class Measured:
                     own["compression"] = _scaled(out, 1.0 / size_in)
                 factor = self._work.get(operator.name)
                 if factor is not None:
-                    own["cpu_per_event"] = _scaled(factor, max(operator.cpu_per_event, _LEAST_WORK))
+                    figure, unit = self._work_figure(operator)
+                    own[figure] = _scaled(factor, unit)
+                    if figure == "cpu_per_event" and operator.cpu_per_byte > 0:
+                        own["cpu_per_byte"] = _scaled(factor, operator.cpu_per_byte)
             found[operator.name] = {name: e for name, e in own.items() if e.is_measured}
         return found
+
+    def planned_with(self) -> dict[tuple[str, str], Estimate]:
+        """What a strategy plans with and declarations do not say, by (operator, figure)."""
+        found = {
+            (operator, figure): estimate
+            for operator, own in self.figures().items()
+            for figure, estimate in own.items()
+        }
+        for name, (_, ratio) in self._on_links.items():
+            if ratio.is_measured and self.declared.operator(name).kind != "sink":
+                found[name, LINK_RATIO] = ratio
+        return found
+
+    def declared_figure(self, operator: str, figure: str) -> float:
+        """What is planned with as long as a figure is not measured."""
+        declared = self.declared.operator(operator)
+        if figure == LINK_RATIO:
+            figure = "event_size" if declared.kind == "source" else "compression"
+        return float(getattr(declared, figure) or 0.0)
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
         """Every measured figure with its interval and what was declared, as plain data."""
@@ -373,14 +441,14 @@ class Measured:
         return tuple(found)
 
 
-def _settled(ratio: Ratio, prior: float) -> float:
+def _settled(ratio: Ratio, prior: Estimate) -> Estimate:
     """A ratio that is known well, or surely another than its prior; else the prior.
 
     The first batches after a start are small, and what they cost on a link is mostly their frame.
     """
-    found = ratio.estimate(prior)
-    is_known = found.high <= _PRECISE * found.low or found.differs_from(prior, 0.0)
-    return found.value if is_known else prior
+    found = ratio.estimate(prior.value)
+    is_known = found.is_precise or found.differs_from(prior.value, 0.0)
+    return found if is_known else prior
 
 
 def _scaled(estimate: Estimate, factor: float) -> Estimate:

@@ -71,7 +71,8 @@ class Controller:
         """
         if isinstance(event, BatchDone):
             known = state.known.learn(event, self.application)
-            return replace(state, known=known), ()
+            learnt_s = event.time_s if state.learnt_s is None else state.learnt_s
+            return replace(state, known=known, learnt_s=learnt_s), ()
         if isinstance(event, Arrived):
             return self._notice(replace(state, arrivals=state.arrivals.add(event))), ()
         if isinstance(event, RatesKnown):

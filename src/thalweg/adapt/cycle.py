@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thalweg.adapt.arrivals import ArrivalRate
-from thalweg.adapt.characteristics import DEVIATION, Measured
+from thalweg.adapt.characteristics import DEVIATION, LINK_RATIO, Measured
 from thalweg.adapt.events import Adapt, Cycle, Forecast, Instruction, Keep, Pair, Situation
 from thalweg.adapt.observation import Observation
 from thalweg.adapt.state import ControllerState, Rates
@@ -23,14 +23,26 @@ from thalweg.units import DURATION, show_quantity
 if TYPE_CHECKING:
     from thalweg.adapt.controller import Controller
 
-BETTER = 0.05
-"""How much cheaper a plan has to be where only measured figures speak for it: changes cost, too."""
+_EARLY, _AGAIN = 10, 5
 _REMEMBERED_STEPS = 64
 _LEAST_STEPS = 10
 _JUMP = 0.3
 _LINKS_FRESH_S = 6.0
 _WAIT_SHARE = 0.25
 _LARGEST_RATE = 1e15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bar:
+    """What a plan has to offer for which only measured figures speak: changes cost, too."""
+
+    cheaper: float
+    headroom: float
+    """The part of each limit that it leaves: what breaks one by chance is no improvement."""
+
+
+_OTHER_FIGURES = _Bar(cheaper=0.02, headroom=0.005)
+_KNOWN_BETTER = _Bar(cheaper=0.05, headroom=0.02)
 
 Answer = tuple[ControllerState, tuple[Instruction, ...]]
 
@@ -69,6 +81,7 @@ class _Cycle:
         if rates is None:
             return self._state, (self._keep("kept: no rates are known yet"),)
         steps = (*self._state.steps, (self._cycle.time_s, rates))[-_REMEMBERED_STEPS:]
+        self._remember_change_of_rates()
         jumped = len(steps) > 1 and have_jumped(steps[-2][1], rates)
         if self._state.rates is None and (self._is_changing or jumped):
             steps = steps[-1:]
@@ -86,6 +99,14 @@ class _Cycle:
             reason = f"kept: {self._state.held_by}, which holds for another {left}"
             return self._state, (self._keep(reason, situation),)
         return self._decide(situation)
+
+    def _remember_change_of_rates(self) -> None:
+        """Remember since when rates have been changing."""
+        since_s = None
+        if self._unsettled:
+            known_s = self._state.changing_rates_s
+            since_s = self._cycle.time_s if known_s is None else known_s
+        self._state = replace(self._state, changing_rates_s=since_s)
 
     def observe(self) -> Situation | None:
         """What is seen, without a decision."""
@@ -132,6 +153,7 @@ class _Cycle:
             observation=replace(estimated, uplink_bps=uplink_bps),
             estimated=estimated,
             measured_bps=measured_bps,
+            passing_bps=self._passing_bps(),
         )
 
     def _links_measured_bps(self) -> float | None:
@@ -144,9 +166,16 @@ class _Cycle:
         settling = links.time_s - self._state.changed_s < _LINKS_FRESH_S
         return None if stale or settling else math.fsum(links.bps.values())
 
+    def _passing_bps(self) -> float | None:
+        """What the links carry for a while beside what the deployment sends."""
+        links = self._state.links
+        if links is None or self._cycle.time_s - links.time_s > _LINKS_FRESH_S:
+            return None
+        return links.passing_bps
+
     def _figures(self) -> dict[tuple[str, str], float]:
         """Measured figures as a strategy decides on them, by (operator, figure)."""
-        return _values_of(self._measured)
+        return {name: found.value for name, found in self._measured.planned_with().items()}
 
     # What is decided
 
@@ -229,7 +258,10 @@ class _Cycle:
             left = show_quantity(round(wait_s, 2), DURATION)
             return f"kept: {decision.reason}; rates have just jumped, and are known in {left}"
         now = self._find(self._rates).placement
-        if now == self._find(self._extrapolated()).placement:
+        then = self._find(_largest([self._rates, self._extrapolated()]))
+        since_s = self._state.changing_rates_s
+        is_known = since_s is not None and self._cycle.time_s - since_s >= self._own.interval_s
+        if now == then.placement or (is_known and self._holds(then)):
             return ""
         (source, site), one = max(self._unsettled.items(), key=lambda item: abs(item[1].slope))
         return (
@@ -256,11 +288,16 @@ class _Cycle:
         return bool(self._unsettled) or self._rest_s > 0
 
     def _extrapolated(self) -> dict[Pair, float]:
-        """The rates that will be there when a change is in force."""
+        """The rates that will be there when a change is in force, and for some time after it.
+
+        What has been growing for some time is expected to grow for as long again.
+        """
         rates = dict(self._rates or {})
+        since_s = self._state.changing_rates_s
+        grown_s = 0.0 if since_s is None else self._cycle.time_s - since_s
         for pair, one in self._unsettled.items():
             if pair in rates:
-                rates[pair] = one.after(self._state.change_s)
+                rates[pair] = one.after(self._state.change_s + grown_s)
         return rates
 
     def _find(self, rates: Rates) -> Plan:
@@ -283,10 +320,14 @@ class _Cycle:
             coming.append(self._extrapolated())
             reason += ", rates extrapolated"
         plan = self._choose(present, coming, only_ahead=decision.ahead)
+        # What was decided on the first counts is reconsidered as more come.
+        is_early = self._cycle.running is None or self._is_early
+        until_s = self._again_until_s if is_early else self._state.reconsider_until_s
         state = replace(
             self._state,
-            planned=self._figures(),
-            replanned_for_figures=self._cycle.running is None,
+            planned=self._values_planned_with(self._measured),
+            reconsider_until_s=until_s,
+            replanned_for_figures=is_early,
         )
         if plan.placement == self._cycle.running:
             said = f"kept: {reason}; {self._own.strategy} finds nothing better"
@@ -313,7 +354,7 @@ class _Cycle:
             return self._find(present)
         larger = _largest([present, *coming])
         wide = self._find(larger)
-        if wide.feasible and self._evaluate(wide.placement, present).feasible:
+        if self._holds(wide):
             return wide
         narrow = self._find(present)
         if not only_ahead or running is None:
@@ -328,11 +369,18 @@ class _Cycle:
             return narrow
         return min(holding, key=lambda plan: _badness(self._evaluate(plan.placement, larger)))
 
+    def _holds(self, wide: Plan) -> bool:
+        """Whether a plan for expected rates holds then and now."""
+        return wide.feasible and self._evaluate(wide.placement, self._rates or {}).feasible
+
     def _reconsider(self, decision: Decision, situation: Situation) -> Answer:
         """Ask once more where figures turn out to be others than those that were planned with."""
         state, now_s = self._state, self._cycle.time_s
         changed = self._changed_figures()
-        if not changed or self._is_changing or len(state.steps) < 2:
+        if changed:
+            state = replace(state, reconsider_until_s=self._again_until_s)
+        is_asked = changed or now_s < state.reconsider_until_s
+        if not is_asked or self._is_changing or len(state.steps) < 2 or not self._is_busy:
             return state, (self._keep(decision.reason, situation),)
         own = self._own
         rest_s = own.trigger.rest_s if own.trigger is not None else 0.0
@@ -340,11 +388,14 @@ class _Cycle:
         rests = adapted_s is not None and now_s - adapted_s < rest_s
         if rests and not state.replanned_for_figures:
             return state, (self._keep(decision.reason, situation),)
-        state = replace(state, planned=_values_of(self._anchored))
+        bar = _OTHER_FIGURES if changed else _KNOWN_BETTER
+        state = replace(state, planned=self._values_planned_with(self._anchored))
         plan = self._find_for(self._problem(self._rates or {}, self._anchored))
-        # What is cheaper by the model and breaks something else is no improvement.
-        fits = not plan.violations and self._evaluate(plan.placement, self._rates or {}).feasible
-        if plan.placement == self._cycle.running or not fits or not self._is_better(plan):
+        if (
+            plan.placement == self._cycle.running
+            or not self._fits(plan, bar)
+            or not self._is_better(plan, bar)
+        ):
             keep = Keep(
                 time_s=self._cycle.time_s,
                 reason=decision.reason,
@@ -353,7 +404,7 @@ class _Cycle:
                 seconds=self._seconds,
             )
             return state, (keep,)
-        first, *others = changed
+        first, *others = changed or ["they are better known"]
         more = f" and {len(others)} more" if others else ""
         reason = (
             f"measured figures differ from those planned with: {first}{more}; "
@@ -373,33 +424,66 @@ class _Cycle:
         )
         return state, (adapt,)
 
-    def _is_better(self, plan: Plan) -> bool:
+    def _fits(self, plan: Plan, bar: _Bar) -> bool:
+        """Whether a plan keeps all constraints with something to spare.
+
+        What is cheaper by the model and then breaks a limit by chance is no improvement.
+        """
+        now = self._evaluate(plan.placement, self._rates or {})
+        limits, part = self._own.limits, 1.0 - bar.headroom
+        return (
+            not plan.violations
+            and now.feasible
+            and now.estimate.uplink_bps <= limits.uplink_bps * part
+            and now.estimate.response_time_s <= limits.response_time_s * part
+        )
+
+    def _is_better(self, plan: Plan, bar: _Bar) -> bool:
         """Whether a plan is clearly cheaper than what runs, as the strategy weighs it."""
         problem = self._problem(self._rates or {}, self._anchored)
         running = self._cycle.running
-        if running is None or not any((self._rates or {}).values()):
+        if running is None:
             return False
         here = self._own.cost(problem, running)
-        return self._own.cost(problem, plan.placement) < here * (1.0 - BETTER)
+        return self._own.cost(problem, plan.placement) < here * (1.0 - bar.cheaper)
+
+    def _values_planned_with(self, measured: Measured) -> dict[tuple[str, str], float]:
+        """The figures that a strategy is asked with; of the first counts those that are precise.
+
+        Later ones are held to be the same as long as they are not surely others.
+        """
+        return {
+            name: found.value
+            for name, found in measured.planned_with().items()
+            if not self._is_early or found.is_precise
+        }
+
+    @property
+    def _again_until_s(self) -> float:
+        return self._cycle.time_s + _AGAIN * self._own.interval_s
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether anything arrives: else there is nothing to compare plans by."""
+        return any((self._rates or {}).values())
+
+    @property
+    def _is_early(self) -> bool:
+        """Whether so little has been counted that figures still move."""
+        learnt_s = self._state.learnt_s
+        early_s = _EARLY * self._own.interval_s
+        return learnt_s is None or self._cycle.time_s - learnt_s < early_s
 
     def _changed_figures(self) -> list[str]:
         """Figures that are surely further than 20 % from what was planned with, in words."""
         found = []
-        for operator, own in self._measured.figures().items():
-            for figure, estimate in own.items():
-                declared = float(getattr(self._own.application.operator(operator), figure) or 0.0)
-                planned = self._state.planned.get((operator, figure), declared)
-                if estimate.differs_from(planned, DEVIATION):
-                    found.append(f"{operator} {figure} {planned:.3g} → {estimate.value:.3g}")
+        for (operator, figure), estimate in self._measured.planned_with().items():
+            declared = self._measured.declared_figure(operator, figure)
+            planned = self._state.planned.get((operator, figure), declared)
+            if estimate.differs_from(planned, DEVIATION):
+                name = "size on links" if figure == LINK_RATIO else figure
+                found.append(f"{operator} {name} {planned:.3g} → {estimate.value:.3g}")
         return found
-
-
-def _values_of(measured: Measured) -> dict[tuple[str, str], float]:
-    return {
-        (operator, figure): found.value
-        for operator, own in measured.figures().items()
-        for figure, found in own.items()
-    }
 
 
 def jump_s(interval_s: float) -> float:

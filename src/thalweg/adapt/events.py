@@ -61,13 +61,15 @@ class BatchDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinksMeasured:
-    """Bits/s that each site sends up in the deployment that runs, without passing extras.
+    """Bits/s that each site sends up in the deployment that runs.
 
-    Left out is what will end by itself: the catch-up of a backlog, and what a hand-over sends.
+    `passing_bps` is what all sites send beside that and will end by itself: the catch-up of a
+    backlog, and what a hand-over sends.
     """
 
     time_s: float
     bps: Mapping[str, float]
+    passing_bps: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,8 @@ class Situation:
     estimated: Observation
     measured_bps: float | None
     """What the links measured; None where nothing is known of the deployment that runs."""
+    passing_bps: float | None = None
+    """What the links carry beside that, and will not for long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ from thalweg.errors import Defects
 PRIOR_EVENTS = 0.1
 """How many units of input, or of output, the declared figure counts as at most."""
 HALF_LIFE_S = 10.0
+PRECISE = 1.5
+"""The most that the upper end of an interval is of the lower, where a figure is precise."""
 _TWO_SIDED_95 = 0.975
 _SINGLE_PAIR_FACTOR = 10.0
 _FEWEST_PAIRS = 1.5
@@ -44,6 +46,11 @@ class Estimate:
     def is_measured(self) -> bool:
         """Whether anything was counted for it."""
         return self.count > 0
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether it is known well enough for others to be compared with it."""
+        return self.high <= PRECISE * self.low
 
     def differs_from(self, declared: float, share: float) -> bool:
         """Whether the whole interval is further from the declared figure than this share of it."""
@@ -89,6 +96,11 @@ class Ratio:
             out_out=left * self.out_out + coming_out * coming_out,
             pairs=left * self.pairs + 1.0,
         )
+
+    def count_at(self, at_s: float) -> float:
+        """How many units of input it rests on, seen from this moment."""
+        passed_s = max(0.0, at_s - self.at_s)
+        return self.going_in * 2.0 ** (-passed_s / HALF_LIFE_S) if self.going_in > 0 else 0.0
 
     def estimate(self, declared: float) -> Estimate:
         """The ratio, with what was declared as its prior."""

@@ -42,10 +42,16 @@ class ControllerState:
     """When the last one ended."""
     change_s: float = _CHANGE_S
     """How long one takes, by those so far."""
+    changing_rates_s: float | None = None
+    """Since when rates have been changing; None: they are not."""
     unsettled_s: float | None = None
     """Since when rates have been changing that a violation waits for."""
+    learnt_s: float | None = None
+    """Since when batches have been counted."""
     planned: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """The measured figures that a strategy was asked with last, by (operator, figure)."""
+    reconsider_until_s: float = -math.inf
+    """Until when the strategy is asked in every cycle, as figures become better known."""
     replanned_for_figures: bool = True
     """Whether the last adaptation, if any, was for measured figures alone."""
     history: tuple[str, ...] = ()

@@ -11,14 +11,16 @@ w for the declared work per event, the model of a batch's instructions y is
 
     y = a_s + Σ_x n_x w_x exp(g + d_x) + noise
 
-with normal priors of mean 0 on g (all declarations share an error of this factor) and on each d_x.
-The posterior's mode is found by Gauss–Newton steps, the intervals by Laplace's approximation.
+with a normal prior of mean 0 on g (all declarations share an error of this factor) and a Cauchy
+prior on each d_x: most are small, and one may be as large as any. The posterior's mode is found by
+Gauss–Newton steps, the intervals by Laplace's approximation around it, with a wider prior on each
+d_x: of several operators that batches do not tell apart, one alone may be the wrong one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,10 +30,13 @@ from thalweg.adapt.ratio import Estimate
 from thalweg.model.graph import Floats
 
 COMMON_SPREAD, OWN_SPREAD = math.log(30.0), math.log(2.0)
-"""Standard deviations of the common factor and of each operator's own, as logarithms."""
+"""Of the common factor the standard deviation, of each operator's own the scale, as logarithms."""
+WRONG_SPREAD = math.log(6.0)
+"""The standard deviation of an operator's own factor, where that may be the wrong one."""
 KEPT_BATCHES = 40
 _STEPS = 40
 _LARGEST_STEP = 1.5
+_LARGEST_LOG = 100.0
 _LEAST_NOISE = 0.02
 _Z_95 = 1.959964
 
@@ -56,20 +61,38 @@ class WorkHistory:
         kept = (*self.batches.get(batch.site, ()), batch)[-KEPT_BATCHES:]
         return WorkHistory(batches={**self.batches, batch.site: kept})
 
-    def estimate(self, declared: Mapping[str, float]) -> dict[str, Estimate]:
-        """By which factor each operator's work is off what was declared, for those that worked."""
+    def estimate(
+        self, declared: Mapping[str, float], *, vague: Collection[str] = ()
+    ) -> dict[str, Estimate]:
+        """By which factor each operator's work is off what was declared, for those that worked.
+
+        Of the `vague` ones nothing was declared: what is given stands for it. Nothing is found out
+        from figures that no computer can put in one equation.
+        """
         rows = [batch for site in sorted(self.batches) for batch in self.batches[site]]
         names = [n for n in declared if any(row.events.get(n, 0.0) > 0 for row in rows)]
-        return _Fit(rows, names, declared).estimates() if names else {}
+        if not names:
+            return {}
+        try:
+            # Numbers that are too large or too small for an equation have no solution to show.
+            with np.errstate(all="ignore"):
+                return _Fit(rows, names, declared, vague).estimates()
+        except np.linalg.LinAlgError:
+            return {}
 
 
 class _Fit:
     """The least squares of one history."""
 
     def __init__(
-        self, rows: Sequence[BatchWork], names: Sequence[str], declared: Mapping[str, float]
+        self,
+        rows: Sequence[BatchWork],
+        names: Sequence[str],
+        declared: Mapping[str, float],
+        vague: Collection[str],
     ) -> None:
         self._names = names
+        self._own_spread = [COMMON_SPREAD if name in vague else OWN_SPREAD for name in names]
         sites = sorted({row.site for row in rows})
         self._measured = np.array([row.instructions for row in rows])
         self._expected = np.array(
@@ -84,28 +107,36 @@ class _Fit:
         y, x = self._measured / scale, self._expected / scale
         operators, sites = x.shape[1], self._constant.shape[1]
         parameters = np.zeros(1 + operators + sites)
-        spread = np.concatenate(
-            ([COMMON_SPREAD], np.full(operators, OWN_SPREAD), np.full(sites, 1.0))
-        )
+        own = slice(1, 1 + operators)
+        prior = np.concatenate(([COMMON_SPREAD], self._own_spread, np.ones(sites))) ** -2.0
         # Started at the factor that explains all of it, steps do not overshoot.
         total = float(x.sum())
         parameters[0] = math.log(max(float(y.sum()) / total, 1e-6)) if total > 0 else 0.0
         noise = np.full(y.size, 0.1)
+        # Parameters explain some of the noise, too.
+        freedom = math.sqrt(y.size / max(1.0, y.size - operators - sites))
         for _ in range(_STEPS):
             residual, slope = self._linearise(parameters, y, x)
             weight = 1.0 / noise**2
-            precision = (slope * weight[:, None]).T @ slope + np.diag(spread**-2.0)
-            gradient = slope.T @ (weight * residual) - parameters / spread**2
+            prior[own] = 2.0 / (np.square(self._own_spread) + np.square(parameters[own]))
+            precision = (slope * weight[:, None]).T @ slope + np.diag(prior)
+            gradient = slope.T @ (weight * residual) - prior * parameters
             step = np.linalg.solve(precision, gradient)
             step *= min(1.0, _LARGEST_STEP / max(float(np.abs(step).max()), 1e-12))
             parameters += step
             # What is left unexplained is the noise, of all batches in proportion to their size.
             residual, _ = self._linearise(parameters, y, x)
             relative = np.abs(residual) / np.maximum(y, 1e-3)
-            noise = np.maximum(y, 1e-3) * max(1.4826 * float(np.median(relative)), _LEAST_NOISE)
+            unexplained = 1.4826 * freedom * float(np.median(relative))
+            noise = np.maximum(y, 1e-3) * max(unexplained, _LEAST_NOISE)
             if float(np.abs(step).max()) < 1e-4:
                 break
-        return self._describe(parameters, np.linalg.inv(precision))
+        wide = np.maximum(self._own_spread, WRONG_SPREAD) ** -2.0
+        precision[own, own] += np.diag(np.minimum(prior[own], wide) - prior[own])
+        covariance = np.linalg.inv(precision)
+        if not (np.abs(parameters) < _LARGEST_LOG).all() or not np.isfinite(covariance).all():
+            return {}
+        return self._describe(parameters, covariance)
 
     def _linearise(self, parameters: Floats, y: Floats, x: Floats) -> tuple[Floats, Floats]:
         """What the model leaves of the measurements, and its slope in every parameter."""
@@ -133,7 +164,7 @@ class _Fit:
             found[name] = Estimate(
                 value=math.exp(value),
                 low=math.exp(low),
-                high=math.exp(min(high, 700.0)),
+                high=math.exp(min(high, 7 * _LARGEST_LOG)),
                 count=self._counts[place],
             )
         return found

@@ -25,9 +25,12 @@ def status(
 
     from thalweg.spark.deployment.folder import RunFolder
     from thalweg.spark.deployment.health import glance
+    from thalweg.spark.deployment.told_status import settle_status
 
     found, now_s = RunFolder.of_run(folder), time.time()
-    told, is_alive = _read_status(found, now_s), found.is_held()
+    # The lock first: a run that ends now reports its end before it lets go of it.
+    is_alive = found.is_held()
+    told = settle_status(_read_status(found, now_s), is_alive=is_alive)
     silent_s = max(0.0, now_s - float(told.get("heartbeat_s", now_s)))
     worst = glance(found, now_s)
     if format is Format.JSON:
@@ -39,6 +42,8 @@ def status(
         tell(under_way)
     if told.get("code"):
         tell(describe_code(told))
+    if is_alive and (figures := describe_figures(told, now_s)):
+        tell(figures)
     _print_sites(told, now_s, is_alive=is_alive)
     for line in describe_deviations(told):
         tell(line)
@@ -94,6 +99,40 @@ def describe_run(told: dict[str, Any], silent_s: float, *, is_alive: bool) -> st
     return f"{what}: not running; it was killed, last heard of {silent_s:.0f} s ago. {again}"
 
 
+def describe_figures(told: dict[str, Any], now_s: float) -> str:
+    """The figures that decisions rest on, and where they come from; empty without any.
+
+    >>> seen = {"uplink_bps": 2000.0, "response_time_s": 0.5, "usage": 0.25}
+    >>> links = {"uplink_bps": 2000.0, "passing_bps": 800.0, "measured_at_s": 100.0}
+    >>> model = {"uplink_bps": 1500.0}
+    >>> print(describe_figures({"figures": seen, "estimated": model, "measured": links}, 101.0))
+    uplink 2 kbps: estimated 1.5 kbps, measured 2 kbps 1 s ago, and 800 bps in passing
+    response time 500 ms, usage 0.25: estimated
+    """
+    from thalweg.units import BANDWIDTH, DURATION, show_quantity
+
+    def bits(value: float) -> str:
+        return show_quantity(float(f"{value:.3g}"), BANDWIDTH)
+
+    figures, estimated = told.get("figures") or {}, told.get("estimated") or {}
+    measured = told.get("measured") or {}
+    lines = []
+    if "uplink_bps" in figures:
+        sources = []
+        if "uplink_bps" in estimated:
+            sources.append(f"estimated {bits(estimated['uplink_bps'])}")
+        if "uplink_bps" in measured:
+            age_s = max(0.0, now_s - measured["measured_at_s"])
+            sources.append(f"measured {bits(measured['uplink_bps'])} {age_s:.0f} s ago")
+        if measured.get("passing_bps"):
+            sources.append(f"and {bits(measured['passing_bps'])} in passing")
+        lines.append(f"uplink {bits(figures['uplink_bps'])}: {', '.join(sources)}")
+    if "response_time_s" in figures and "usage" in figures:
+        time_s = show_quantity(float(f"{figures['response_time_s']:.3g}"), DURATION)
+        lines.append(f"response time {time_s}, usage {figures['usage']:.3g}: estimated")
+    return "\n".join(lines)
+
+
 def describe_under_way(told: dict[str, Any], now_s: float) -> str:
     """What is under way in a run, and for how long; nothing where nothing is.
 
@@ -124,18 +163,16 @@ def describe_deviations(told: dict[str, Any]) -> list[str]:
     ]
 
 
-def describe_site_state(site: dict[str, Any], now_s: float, *, is_alive: bool) -> str:
-    """The state of a site, and how long it has been in it; sites end with their run.
+def describe_site_state(site: dict[str, Any], now_s: float) -> str:
+    """The state of a site, and how long it has been in it.
 
-    >>> describe_site_state({"alive": False, "state": "down", "since_s": 5.0}, 9.0, is_alive=True)
+    >>> describe_site_state({"alive": False, "state": "down", "since_s": 5.0}, 9.0)
     'down for 4 s'
-    >>> describe_site_state({"alive": True, "state": "up", "since_s": 5.0}, 9.0, is_alive=False)
+    >>> describe_site_state({"alive": False, "state": "ended", "since_s": 5.0}, 9.0)
     'ended'
     """
     # A run of an older version says only whether it is there.
     state = str(site.get("state") or ("up" if site["alive"] else "down"))
-    if not is_alive:
-        return "ended"
     if state in ("up", "ended") or site.get("since_s") is None:
         return state
     return f"{state} for {max(0.0, now_s - site['since_s']):.0f} s"
@@ -152,7 +189,7 @@ def _print_sites(told: dict[str, Any], now_s: float, *, is_alive: bool) -> None:
         rows.append(
             [
                 name,
-                describe_site_state(site, now_s, is_alive=is_alive),
+                describe_site_state(site, now_s),
                 "everything" if cut is None else ", ".join(cut) or "nothing",
                 f"{arriving:.0f}" if cut is not None and is_alive else "",
                 f"{query.get('processed_rows_per_s', 0.0):.0f}" if works else "",

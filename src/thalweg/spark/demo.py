@@ -51,10 +51,12 @@ SOURCE, SINK = "rides", "fare-board"
 SECONDS = 100.0
 CALM_PER_S, SURGE_PER_S = 600.0, 1800.0
 STRATEGY = "atsoo"
-WEIGHTS = {"compute_weight": 0.11, "network_weight": 0.89}
-"""The operator of this city pays for the uplink; memory at the fogs is there anyway."""
-TRIGGER_S = 2.0
-"""Four Sparks share this machine's cores: with a batch each second they would never rest."""
+WEIGHTS = {"compute_weight": 0.1, "network_weight": 0.9}
+"""The operator of this city pays for the uplink; memory at the fogs is there anyway.
+
+By these weights all-cloud is cheapest while it is calm, and windows at every fog while it is not.
+"""
+TRIGGER_S = 1.0
 _SURGE_AT, _KILL_AT, _KILLED = 0.2, 0.7, "fog-1"
 _LOOK_S = 0.05
 

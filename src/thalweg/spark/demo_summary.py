@@ -19,11 +19,11 @@ import pyarrow as pa
 from thalweg.files.application_writer import application_data
 from thalweg.files.network_writer import network_data
 from thalweg.model import Application, Network
-from thalweg.spark.deployment.measurements import edge_of
 from thalweg.spark.log import Log
 from thalweg.spark.log.disk import Disk
 from thalweg.spark.log.names import EDGES, sink_stream, source_stream
 from thalweg.spark.log.segment import Segment, read_batches, write_part
+from thalweg.spark.query.clock import SITE_CLOCK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,15 +158,18 @@ def hash_settings(application: Application, network: Network, **numbers: float) 
 
 def sent_bytes(log: Log, since_s: float = 0.0) -> int:
     """What went up on the links since this moment: compressed, as it was sent."""
-    streams = [stream for stream in log.streams(EDGES) if edge_of(stream)[0]]
-    found = (s for stream in streams for s in log.segments(stream) if _published_s(s) >= since_s)
-    return sum(segment.file_bytes for segment in found)
+    return sum(_edge_bytes(log, stream, since_s) for stream in log.streams(EDGES))
+
+
+def _edge_bytes(log: Log, stream: str, since_s: float) -> int:
+    return sum(s.file_bytes for s in log.segments(stream) if _published_s(s) >= since_s)
 
 
 def all_cloud_bytes(log: Log, source: str, batch_s: float, since_s: float = 0.0) -> int:
     """What the rides since this moment would take on the links, raw: in the same encoding.
 
-    A site would send together what came in within `batch_s`.
+    A site would send together what came in within `batch_s`, and say how far its time has come as
+    often as it does.
     """
     by_site: dict[str, list[Segment]] = {}
     for segment in log.segments(source_stream(source)):
@@ -174,7 +177,8 @@ def all_cloud_bytes(log: Log, source: str, batch_s: float, since_s: float = 0.0)
             by_site.setdefault(segment.site, []).append(segment)
     with TemporaryDirectory(prefix="thalweg-demo-") as folder:
         parts = [part for segments in by_site.values() for part in _batches(segments, batch_s)]
-        return sum(_encoded_bytes(part, Path(folder)) for part in parts)
+        rides = sum(_encoded_bytes(part, Path(folder)) for part in parts)
+    return rides + _edge_bytes(log, SITE_CLOCK, since_s)
 
 
 def _batches(segments: Sequence[Segment], batch_s: float) -> Iterable[list[Segment]]:
@@ -191,6 +195,8 @@ def _batches(segments: Sequence[Segment], batch_s: float) -> Iterable[list[Segme
 
 def _encoded_bytes(segments: Sequence[Segment], folder: Path) -> int:
     batches = [b for s in segments for file in s.files for b in read_batches(file)]
+    if not batches:
+        return 0
     whole = pa.Table.from_batches(batches).combine_chunks()
     part = write_part(
         Disk(durable=False), folder, "rows.arrow", whole.to_batches(), compression="lz4"
@@ -222,13 +228,14 @@ def judge_surge(at_s: float, decisions: Sequence[Mapping[str, Any]]) -> Surge:
     later = [d for d in decisions if float(d["at_s"]) >= at_s]
     changes = [d for d in later if d["cause"] == "adapt" and d["changed"]]
     seen = [d for d in later if (d.get("figures") or {}).get("broken") or d in changes]
-    surge = Surge(at_s=at_s, changes=len(changes))
+    # A limit may be seen broken, and nothing better be found.
+    detected_s = round(float(seen[0]["at_s"]) - at_s, 3) if seen else None
     if not changes:
-        return surge
+        return Surge(at_s=at_s, detected_s=detected_s)
     first = changes[0]
     return Surge(
         at_s=at_s,
-        detected_s=round(float(seen[0]["at_s"]) - at_s, 3),
+        detected_s=detected_s,
         decided_s=round(float(first["at_s"]) - at_s, 3),
         in_force_s=round(float(first["end_s"]) - at_s, 3),
         change_s=float(first["seconds"]),

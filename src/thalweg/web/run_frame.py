@@ -120,6 +120,8 @@ def _read_gauges(line: Mapping[str, Any], at_s: float, stale_s: float) -> Plain:
     model = figures if estimated is None else _mapping(estimated)
     counted = _mapping(line.get("measured"))
     measured: Plain = {name: known_number(counted[name]) for name in GAUGES if name in counted}
+    if "passing_bps" in counted:
+        measured["passing_bps"] = known_number(counted["passing_bps"])
     measured |= age_of(counted.get("measured_at_s"), at_s, stale_s)
     rates = {name: known_number(line.get(name)) for name in ("events_in_per_s", "events_out_per_s")}
     return {

@@ -51,7 +51,7 @@ class Chronicle:
         seen: Mapping[str, object],
         sites: Mapping[str, SiteStatus],
         states: RunStates,
-        renewed_s: Mapping[str, float],
+        idle_s: Mapping[str, float],
     ) -> None:
         """How the run is doing; one that has ended does not measure anything."""
         if self.timeline is None:
@@ -66,5 +66,5 @@ class Chronicle:
             measured=self.watcher.monitor.figures(now_s) if self.watcher and is_measured else None,
             cores=self.cores,
             states=states,
-            renewed_s=renewed_s,
+            idle_s=idle_s,
         )

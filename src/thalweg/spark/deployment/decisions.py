@@ -192,13 +192,18 @@ def seen_of(
     """What a cycle saw, as a frame and a status say it; see `docs/reference/files.md`."""
     if situation is None:
         return {}
-    measured_bps = situation.measured_bps
+    measured = {
+        name: value
+        for name, value in (
+            ("uplink_bps", situation.measured_bps),
+            ("passing_bps", situation.passing_bps),
+        )
+        if value is not None
+    }
     return {
         "figures": figures_of(situation.observation),
         "estimated": _plain(situation.estimated),
-        "measured": {}
-        if measured_bps is None
-        else {"uplink_bps": measured_bps, "measured_at_s": round(measured_at_s, 3)},
+        "measured": measured and {**measured, "measured_at_s": round(measured_at_s, 3)},
         "deviations": [found.to_dict() for found in adapter.controller.deviations(state)],
     }
 

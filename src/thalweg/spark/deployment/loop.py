@@ -230,6 +230,9 @@ class DeploymentLoop:
         records = count()
         arrived = Arrived(time_s=self._counted_s, events=dict(self._parts.tally.rows_in))
         self._learn([arrived, *batches_of(records, self.cuts, self._parts.speed_ips())])
+        adapter = self._parts.adapter
+        if adapter is not None:
+            self._parts.tally.take_rates(adapter.controller.rates(self._remembered))
 
     def _learn(self, events: Iterable[Event]) -> None:
         if self._parts.adapter is not None:
@@ -294,10 +297,11 @@ class DeploymentLoop:
             InvalidInput: where the sites cannot run them.
         """
         self._parts.require_cuts(cuts)
+        # Before anything is remembered: the disk may be full, and then no change begins.
+        file = None if plan is None else self._parts.folder.keep_plan(plan.to_json())
         if self._parts.adapter is not None:
             begin_s = self._parts.clock()
             self._remembered = self._parts.adapter.begin_change(self._remembered, begin_s)
-        file = None if plan is None else self._parts.folder.keep_plan(plan.to_json())
         self._changer.begin(
             Change(
                 cause=cause,

@@ -73,18 +73,23 @@ def _put_out(record: Record, cuts: Cuts) -> dict[str, Output]:
 def measure_links(figures: Figures, cuts: Cuts, now_s: float) -> LinksMeasured | None:
     """What each site sends up by the cuts that run; None as long as no site has said anything.
 
-    Left out is what ends by itself: rows of windows that are handed over, and the share by which a
-    site reads faster than rows arrive, as it does after it was away.
+    Kept apart is what ends by itself: rows of windows that are handed over, and the share by which
+    a site reads faster than rows arrive, as it does after it was away.
     """
     bps: dict[str, float] = {}
+    passing_bps = 0.0
     for (stream, site), rate in figures.link_streams.items():
-        sender, reader = edge_of(stream)
-        if sender and site in cuts and not _is_hand_over(site, reader, cuts):
-            bps[site] = bps.get(site, 0.0) + _BITS * rate
+        if site not in cuts or not stream.startswith(f"{EDGES}/"):
+            continue
+        sent_bps = _BITS * rate
+        share = (
+            0.0 if _is_hand_over(site, edge_of(stream)[1], cuts) else _share_in_step(figures, site)
+        )
+        bps[site] = bps.get(site, 0.0) + share * sent_bps
+        passing_bps += (1.0 - share) * sent_bps
     if not bps:
         return None
-    steady = {site: sent * _share_in_step(figures, site) for site, sent in bps.items()}
-    return LinksMeasured(time_s=now_s, bps=steady)
+    return LinksMeasured(time_s=now_s, bps=bps, passing_bps=passing_bps)
 
 
 def _share_in_step(figures: Figures, site: str) -> float:

@@ -19,6 +19,12 @@ from thalweg.spark.log.disk import LogError
 from thalweg.spark.site.channel import SiteError
 from thalweg.spark.site.site import SiteEvent
 
+_UNHEARD, _HALTED = "unheard", "halted"
+_BEGINS = {"unheard": _UNHEARD, "silent": _UNHEARD, "query-halted": _HALTED}
+_ENDS = {"heard": _UNHEARD, "query-resumed": _HALTED}
+Reason = tuple[str, str | None]
+"""Why a site does not work, and which query of it; None: all that it runs."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Restart:
@@ -51,29 +57,55 @@ class Recovery:
         self._restarts: dict[str, Restart] = {}
         self.counts: Counter[str] = Counter()
         """How often each site was started again."""
+        self._reasons: dict[str, dict[Reason, str]] = {}
+        """Why a site whose process is there does not work: each reason passes by itself."""
 
     def attend(self, event: SiteEvent) -> None:
         """Learn what a site did unasked, and start again what has died."""
-        site, states = event.site, self._record.states
-        running = self._restarts.get(site)
+        site = event.site
         if event.kind in ("died", "query-failed"):
-            if running is not None:
-                # It may be of the process before, or of the one that is being started.
-                running.deferred.append(event)
-            elif event.kind == "query-failed":
-                self.begin(site, event.detail, event.query)
-            elif not self._parts.runtime.is_alive(site):
-                # One that was started again meanwhile is alive when its death is told here.
-                self.begin(site, event.detail)
-        elif event.kind in ("unheard", "query-halted"):
-            if running is None and states.life_of(site).state == UP:
-                self._record.move_to(states.lose(site, self._record.now_s(), event.detail))
-        elif event.kind in ("heard", "query-resumed"):
-            is_down = running is None and states.life_of(site).state == DOWN
-            if is_down and self._parts.runtime.is_alive(site):
-                self._record.move_to(states.regain(site, self._record.now_s()))
+            self._learn_failure(event)
+        elif event.kind in _BEGINS:
+            if event.kind == "silent":
+                self._record.note = f"{site}: {event.detail}"
+            self._reasons.setdefault(site, {})[_BEGINS[event.kind], event.query] = event.detail
+            self._show(site)
+        elif event.kind in _ENDS:
+            self._reasons.get(site, {}).pop((_ENDS[event.kind], event.query), None)
+            self._show(site)
         else:
             self._record.note = f"{site}: {event.detail}"
+
+    def _learn_failure(self, event: SiteEvent) -> None:
+        site, running = event.site, self._restarts.get(event.site)
+        if event.kind == "query-failed":
+            # What is tried with it has ended; the next one may be halted again.
+            self._reasons.get(site, {}).pop((_HALTED, event.query), None)
+        else:
+            self._reasons.pop(site, None)
+        if running is not None:
+            # It may be of the process before, or of the one that is being started.
+            running.deferred.append(event)
+        elif event.kind == "query-failed":
+            self.begin(site, event.detail, event.query)
+        elif not self._parts.runtime.is_alive(site):
+            # One that was started again meanwhile is alive when its death is told here.
+            self.begin(site, event.detail)
+
+    def _show(self, site: str) -> None:
+        """Have a site down while there is a reason, and up when there is none any more.
+
+        While it is started again it is shown as that; what is left of the reasons counts after it.
+        """
+        if site in self._restarts:
+            return
+        record, reasons = self._record, self._reasons.get(site)
+        state = record.states.life_of(site).state
+        if reasons and state == UP:
+            why = next(iter(reasons.values()))
+            record.move_to(record.states.lose(site, record.now_s(), why))
+        elif not reasons and state == DOWN and self._parts.runtime.is_alive(site):
+            record.move_to(record.states.regain(site, record.now_s()))
 
     def begin(self, site: str, cause: str, query: str | None = None) -> None:
         """Start a site again, or a query of it.
@@ -100,6 +132,9 @@ class Recovery:
 
     def _try(self, site: str, cause: str, query: str | None, event: str) -> None:
         self._outage.wait_out()
+        if query is None:
+            # The next process has none of the reasons of this one.
+            self._reasons.pop(site, None)
         record, began_s = self._record, self._parts.clock()
         self._parts.budget.spend(site, began_s, cause)
         self.counts[site] += 1
@@ -149,6 +184,7 @@ class Recovery:
         record.move_to(record.states.end_restart(restart.site, now_s))
         for event in restart.deferred:
             self.attend(event)
+        self._show(restart.site)
 
 
 Attend = Callable[[], None]

@@ -48,7 +48,8 @@ class RunRecord:
         self.changes: list[dict[str, Any]] = []
         self.restarts: list[dict[str, Any]] = []
         self._sites: Mapping[str, SiteStatus] = {}
-        self._renewed_s: dict[str, float] = {}
+        self._idle_s: dict[str, float] = {}
+        """When each site said last that it has nothing to do."""
 
     # Time
 
@@ -87,8 +88,8 @@ class RunRecord:
         self._sites = sites
         for name, site in sites.items():
             self.states = self.states.see(name, now_s)
-            if site.alive and site.answered:
-                self._renewed_s[name] = now_s
+            if site.is_idle:
+                self._idle_s[name] = now_s
 
     def end(self, now_s: float) -> None:
         """All sites have ended, and nothing is measured any more."""
@@ -96,14 +97,14 @@ class RunRecord:
         self._sites = {}
         self.seen = {}
         self.states = self.states.end(now_s)
-        self.chronicle.tell_frame(now_s, self.seen, {}, self.states, self._renewed_s)
+        self.chronicle.tell_frame(now_s, self.seen, {}, self.states, self._idle_s)
 
     # What is written
 
     def publish(self) -> None:
         """Write down how the run is doing now: a frame and the status."""
         now_s = self.now_s()
-        self.chronicle.tell_frame(now_s, self.seen, self._sites, self.states, self._renewed_s)
+        self.chronicle.tell_frame(now_s, self.seen, self._sites, self.states, self._idle_s)
         self.write_status()
 
     def write_status(self) -> None:

@@ -41,6 +41,8 @@ class SiteLife:
     state: State = UP
     since_s: float = 0.0
     why: str = ""
+    lost_s: float | None = None
+    """When it was up last before it was not [Unix time]; None: it has always been up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +149,8 @@ class RunStates:
         told = f"{site}: {before.state} → {state}"
         if state not in _NEXT[before.state]:
             raise self._refuse(told)
-        life = SiteLife(state=state, since_s=at_s, why=why)
+        lost_s = at_s if before.state == UP else before.lost_s
+        life = SiteLife(state=state, since_s=at_s, why=why, lost_s=lost_s)
         return replace(self, sites={**self.sites, site: life}, history=self._told(told))
 
     def _told(self, event: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 from thalweg.spark.deployment.plan import Cuts
 from thalweg.spark.deployment.site_states import SiteLife
 from thalweg.spark.deployment.tally import Rates
+from thalweg.spark.deployment.told_status import KILLED, find_last_state
 from thalweg.spark.site.site import SiteStatus
 
 
@@ -58,7 +59,7 @@ def describe_state(told: Mapping[str, Any], silent_s: float, *, is_alive: bool) 
     'killed, last heard of 7 s ago'
     """
     state = str(told.get("state", "starting"))
-    if not is_alive and state not in ("ended", "failed"):
+    if not is_alive and find_last_state(told) == KILLED:
         return f"killed, last heard of {silent_s:.0f} s ago"
     return f"{state}: {told['error']}" if told.get("error") else state
 

@@ -20,8 +20,8 @@ class Tally:
 
     `own_logs` are those of sites that have one; rows that were born there are in no other.
 
-    Rates are those at which rows arrive, whether anybody works on them yet or not; over the last
-    `span_s` seconds.
+    Rates are those at which rows arrive, whether anybody works on them yet or not: those that the
+    run decides by, where it has estimated some, else a mean over the last `span_s` seconds.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Tally:
         self._span_s = span_s
         self._offsets: dict[str, dict[str, dict[str, int]]] = {}
         self._past: deque[tuple[float, Counter[tuple[str, str]]]] = deque()
+        self._estimated: Rates | None = None
         self.rows_in: Counter[tuple[str, str]] = Counter()
         """Rows by source and site."""
         self.rows_out: Counter[str] = Counter(dict.fromkeys(sinks, 0))
@@ -86,12 +87,18 @@ class Tally:
 
     def rates(self) -> Rates | None:
         """Rows per second by source and site; None as long as it cannot be known."""
+        if self._estimated is not None:
+            return dict(self._estimated)
         if len(self._past) < 2 or not self.rows_in:
             return None
         (then_s, before), (now_s, now) = self._past[0], self._past[-1]
         if now_s <= then_s:
             return None
         return {key: (now[key] - before[key]) / (now_s - then_s) for key in sorted(now)}
+
+    def take_rates(self, estimated: Rates | None) -> None:
+        """Take the rates that the run decides by, so that no others are shown."""
+        self._estimated = estimated
 
     def _remember(self, now_s: float) -> None:
         self._past.append((now_s, Counter(self.rows_in)))

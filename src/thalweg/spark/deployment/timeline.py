@@ -99,13 +99,17 @@ class Timeline:
         measured: Figures | None,
         cores: Mapping[str, int],
         states: RunStates | None = None,
-        renewed_s: Mapping[str, float] | None = None,
+        idle_s: Mapping[str, float] | None = None,
     ) -> None:
         """How the run is doing: what decisions rest on (`seen`), what was measured, the states.
 
-        `renewed_s` is when each site was measured last.
+        `idle_s` is when each site said last that it has nothing to do.
         """
-        states, renewed_s = states or RunStates(), renewed_s or {}
+        states = states or RunStates()
+        renewed_s: Mapping[str, float] = {}
+        if measured is not None:
+            measured = measured.without(_find_lost(measured, states))
+            renewed_s = _find_renewed(measured, states, idle_s or {})
         under_way = states.under_way
         frame: Line = {
             "kind": "frame",
@@ -231,6 +235,31 @@ def count_cores(masters: Mapping[str, str], here: int) -> dict[str, int]:
             number = master[len("local[") :].rstrip("]").split(",")[0]
             found[site] = int(number) if number.isdecimal() else here
     return found
+
+
+def _find_lost(measured: Figures, states: RunStates) -> set[str]:
+    """The sites that have ended no batch since they were down or restarted last.
+
+    What their queries measured before is not true of what runs there now.
+    """
+    lost_s = {name: life.lost_s for name, life in states.sites.items() if life.lost_s is not None}
+    return {site for site, s in lost_s.items() if measured.batch_end_s.get(site, s) <= s}
+
+
+def _find_renewed(
+    measured: Figures, states: RunStates, idle_s: Mapping[str, float]
+) -> dict[str, float]:
+    """When the figures of each site were true last.
+
+    They are those of its last batch. A site without rows to work on has no batches, and its figures
+    stay true as long as it says so; while a batch or rows wait, that it answers proves nothing.
+    """
+    renewed_s = dict(measured.batch_end_s)
+    for site, at_s in idle_s.items():
+        lost_s = states.life_of(site).lost_s
+        if lost_s is None or at_s > lost_s:
+            renewed_s[site] = max(at_s, renewed_s.get(site, at_s))
+    return renewed_s
 
 
 def _describe_links(measured: Figures | None, renewed_s: Mapping[str, float]) -> Line:

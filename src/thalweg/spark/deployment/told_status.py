@@ -7,6 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
+from thalweg.spark.deployment.site_states import DOWN, ENDED, State
+
+KILLED = "killed"
+"""The state of a run that ended without reporting it."""
+_ENDS = ("ended", "failed")
+
 
 class _Told(BaseModel):
     """Fields that others rely on; a run may tell more, and less while it starts."""
@@ -53,6 +59,47 @@ class _Status(_Told):
     sites: dict[str, _Site] = {}
     last_decision: _Decision | None = None
     under_way: _UnderWay | None = None
+
+
+def settle_status(told: Mapping[str, Any], *, is_alive: bool) -> dict[str, Any]:
+    """The status as it is now: a run that was killed could not report its own end.
+
+    `is_alive` says whether a process holds the run's lock. It has to be found out before the status
+    is read: a run that ends in between has reported its end then.
+
+    >>> sites = {"fog": {"alive": True, "state": "up", "queries": []}}
+    >>> last = {"state": "running", "heartbeat_s": 9.0, "sites": sites}
+    >>> settled = settle_status(last, is_alive=False)
+    >>> settled["state"], settled["under_way"], settled["sites"]["fog"]["state"]
+    ('killed', None, 'down')
+    """
+    if is_alive or "state" not in told:
+        return dict(told)
+    state, site_state, sites = find_last_state(told), find_site_end(told), told.get("sites")
+    if isinstance(sites, Mapping):
+        heard_s = told.get("heartbeat_s")
+        sites = {name: _settle_site(site, site_state, heard_s) for name, site in sites.items()}
+    settled = {**told, "state": state, "under_way": None}
+    return settled if sites is None else {**settled, "sites": sites}
+
+
+def _settle_site(site: object, state: str, at_s: object) -> object:
+    """A site of a run that is gone: its process is, too."""
+    if not isinstance(site, Mapping):
+        return site
+    gone = {**site, "alive": False, "state": state, "pid": None, "queries": []}
+    return gone if site.get("state") == state else {**gone, "since_s": at_s}
+
+
+def find_last_state(told: Mapping[str, Any]) -> str:
+    """The state of a run that no process runs any more: how it ended."""
+    state = told.get("state")
+    return state if isinstance(state, str) and state in _ENDS else KILLED
+
+
+def find_site_end(told: Mapping[str, Any]) -> State:
+    """The state of all sites of a run that no process runs any more."""
+    return DOWN if find_last_state(told) == KILLED else ENDED
 
 
 def find_status_fault(told: Mapping[str, Any]) -> str:

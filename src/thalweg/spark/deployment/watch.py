@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -17,6 +18,8 @@ from thalweg.spark.monitor.figures import Figures
 _LEAST_S = 15.0
 _MOST_S = 60.0
 _SETTLE_S = 5.0
+# Batches put windows out some time after they end: by turns early and late.
+_SLIDES = 4.0
 
 
 class Watcher:
@@ -29,7 +32,7 @@ class Watcher:
         self.monitor = monitor
         self._application, self._network = application, network
         slides = (o.window.slide for o in application.operators if isinstance(o.window, TimeWindow))
-        longest_s = 2.0 * max(slides, default=0.0)
+        longest_s = _SLIDES * max(slides, default=0.0)
         self._links_span_s = min(max(monitor.window_s, longest_s), _MOST_S)
         self._changed_s: float | None = None
         self.comparison: list[dict[str, Any]] = []
@@ -54,8 +57,10 @@ class Watcher:
         self.comparison = [describe_comparison(row) for row in rows]
 
     def link_figures(self, now_s: float) -> Figures:
-        """Figures over long enough to hold what windows put out in bursts."""
-        return self.monitor.figures(now_s, window_s=self._links_span_s)
+        """Figures over long enough to hold what windows put out in bursts, since cuts changed."""
+        since_s = math.inf if self._changed_s is None else now_s - self._changed_s
+        window_s = min(self._links_span_s, max(self.monitor.window_s, since_s))
+        return self.monitor.figures(now_s, window_s=window_s)
 
     def take(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Take records in."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from thalweg.spark.log.names import EDGES
 
@@ -60,14 +60,31 @@ class Figures:
     """Sink → the latency of its rows."""
     load: Mapping[str, float] = field(default_factory=dict)
     """Site → the part of the time in which it works on a batch."""
+    batch_end_s: Mapping[str, float] = field(default_factory=dict)
+    """Site → when its last batch ended [Unix time]: so old are its lag, load and streams."""
+
+    def without(self, sites: Collection[str]) -> Figures:
+        """The same without what the queries of these sites measured; rows still arrive there."""
+        if not sites:
+            return self
+        return replace(
+            self,
+            operators={key: v for key, v in self.operators.items() if key[1] not in sites},
+            reading={key: v for key, v in self.reading.items() if key[1] not in sites},
+            streams={key: v for key, v in self.streams.items() if key[1] not in sites},
+            link_streams={key: v for key, v in self.link_streams.items() if key[1] not in sites},
+            lag_s={site: v for site, v in self.lag_s.items() if site not in sites},
+            watermark_s={site: v for site, v in self.watermark_s.items() if site not in sites},
+            load={site: v for site, v in self.load.items() if site not in sites},
+            batch_end_s={site: v for site, v in self.batch_end_s.items() if site not in sites},
+        )
 
     @property
     def links(self) -> dict[str, float]:
         """Site → bytes/s that it sends to the cloud."""
         sent: dict[str, float] = {}
         for (stream, site), rate in {**self.streams, **self.link_streams}.items():
-            # What sites say of their time is not planned for, and next to nothing.
-            if stream.startswith(f"{EDGES}/") and "+" in stream:
+            if stream.startswith(f"{EDGES}/"):
                 sent[site] = sent.get(site, 0.0) + rate
         return sent
 

@@ -239,6 +239,7 @@ class _Look:
             watermark_s=self._newest("watermark_s"),
             latencies=self._latencies(),
             load=load,
+            batch_end_s=self._newest("at_s"),
         )
 
     def _weighted(self) -> Iterator[tuple[str, str, BatchChain, list[Weighted]]]:
@@ -257,12 +258,12 @@ class _Look:
         return zeros | chain.rates(key, weighted, self._window_s, self._sources)
 
     def _newest(self, key: str) -> dict[str, float]:
-        """The value of the last batch of each site, where there is one."""
-        return {
-            site: float(chain.last[key])
-            for (site, role, *_), chain in self._chains.items()
-            if role != GATEWAY and chain.last[key] is not None
-        }
+        """The value of the last batch of each site, where it has one: as old as that batch."""
+        last: dict[str, Mapping[str, Any]] = {}
+        for (site, role, *_), chain in self._chains.items():
+            if role != GATEWAY and (site not in last or last[site]["at_s"] < chain.last["at_s"]):
+                last[site] = chain.last
+        return {site: float(of[key]) for site, of in last.items() if of[key] is not None}
 
     def _latencies(self) -> dict[str, Latency]:
         spans: dict[str, list[Span]] = {}

@@ -4,9 +4,9 @@ What a batch brought came in since the batch before it ended, so it is spread ev
 A rate then does not jump with the number of batches that happen to end within the window, and a
 batch that takes longer than the window still gives the right rate.
 
-Windows put out their rows in bursts, with batches in between that put out none. Their rate is taken
-from one burst to another: otherwise a rate over half a minute would be a sixth too high or too low
-as a burst more or less falls into it.
+Windows put out their rows in bursts, with batches in between that put out none. What a burst
+brought is spread over the time since the burst before: otherwise a rate over half a minute would be
+a sixth too high or too low as a burst more or less falls into it.
 """
 
 from __future__ import annotations
@@ -84,24 +84,28 @@ class BatchChain:
         return found
 
     def _burst_rate(self, key: str, name: str, window_s: float) -> float | None:
-        """The rate of what comes in bursts, from the first in the window to the last.
+        """The rate of what comes in bursts, in a window up to the last of them.
 
-        None where it does not come in bursts, or there are fewer than two in the window, or where
-        another one should have come by now.
+        What a burst brought has gathered since the one before. None where it does not come in
+        bursts, or there are fewer than two in the window, or where another one should have come by
+        now.
         """
         end_s = float(self.last["at_s"])
-        values = [
-            (float(r["at_s"]), float(r[key].get(name, 0)))
-            for r in self._records
-            if r["at_s"] > end_s - window_s
-        ]
+        values = [(float(r["at_s"]), float(r[key].get(name, 0))) for r in self._records]
         bursts = [(at_s, value) for at_s, value in values if value > 0]
-        if len(bursts) < 2 or len(bursts) == len(values) or bursts[-1][0] <= bursts[0][0]:
+        recent = [at_s for at_s, _ in bursts if at_s > end_s - window_s]
+        batches = sum(at_s > end_s - window_s for at_s, _ in values)
+        if len(recent) < 2 or len(recent) == batches or recent[-1] <= recent[0]:
             return None
-        longest_s = max(b - a for (a, _), (b, _) in pairwise(bursts))
-        if end_s - bursts[-1][0] > _LATE_BURST * longest_s:
+        longest_s = max(b - a for a, b in pairwise(recent))
+        last_s = recent[-1]
+        if end_s - last_s > _LATE_BURST * longest_s:
             return None
-        return sum(value for _, value in bursts[1:]) / (bursts[-1][0] - bursts[0][0])
+        gathered = sum(
+            value * share_within(before_s, at_s, last_s - window_s, last_s)
+            for (before_s, _), (at_s, value) in pairwise(bursts)
+        )
+        return gathered / min(window_s, last_s - bursts[0][0])
 
     def _spans(self) -> Iterator[tuple[float, float, Mapping[str, Any]]]:
         """Every record with the time that its rows came in."""

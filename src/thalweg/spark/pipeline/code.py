@@ -23,7 +23,7 @@ from thalweg.units import DURATION, format_quantity
 if TYPE_CHECKING:
     from thalweg.spark.pipeline.pipeline import Pipeline
 
-_METHOD = 1
+_METHOD = 2
 _SHOWN_DIGITS = 12
 _NOUNS = {"source": "source", "sink": "sink"}
 
@@ -157,12 +157,18 @@ def code_of(pipeline: Pipeline) -> PipelineCode:
 
 
 def _find_code(pipeline: Pipeline) -> PipelineCode:
-    walk = CodeWalk(step.function for step in pipeline.steps if step.function is not None)
+    functions = {step.name: step.function for step in pipeline.steps if step.function is not None}
+    state: frozenset[str] = frozenset()
+    while True:
+        walk = CodeWalk(functions.values(), state)
+        found = {name: walk.follow(function) for name, function in functions.items()}
+        # Which names functions fill is known once all that is reached has been seen.
+        if walk.changed <= state:
+            break
+        state |= walk.changed
     steps = {}
     for step in pipeline.steps:
-        function, reached = None, frozenset[str]()
-        if step.function is not None:
-            function, reached = walk.follow(step.function)
+        function, reached = found.get(step.name, (None, frozenset[str]()))
         steps[step.name] = StepCode(
             settings=_settings_of(step), function=function, reaches=tuple(sorted(reached))
         )

@@ -4,29 +4,32 @@ What is reached has a name, `module.function`, and a digest of its own, which le
 reaches in turn: so a change is found where it was made. Functions without a name of their own
 (lambdas, functions inside functions) are part of what holds them.
 
-Not seen: names put together at run time (`getattr(module, name)`), and the contents of files.
+Not seen: names put together at run time (`getattr(module, name)`), and the contents of files. The
+guide on running lists the rest.
 """
 
 from __future__ import annotations
 
+import ast
 import builtins
 import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property, partial
+from functools import cached_property, partial, partialmethod, singledispatchmethod
 from hashlib import sha256
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from thalweg.spark.pipeline.kinds import Step
+from thalweg.spark.pipeline.module_names import Setting, list_changed, names_of, written_keys
 from thalweg.spark.pipeline.own_modules import OwnModules
 from thalweg.spark.pipeline.source_code import (
     describe_function,
+    list_attributes,
     list_imports,
     list_reads,
-    source_of,
 )
 from thalweg.spark.pipeline.values_text import describe_plain, describe_scalar, describe_type
 
@@ -46,6 +49,7 @@ _UNTOLD_MEMBERS = frozenset(
         "_abc_impl",
     ]
 )
+_SUBCLASSES = "__subclasses__"
 _DIGEST_LENGTH = 16
 
 
@@ -57,8 +61,11 @@ def digest_of(text: str) -> str:
 class CodeWalk:
     """What the functions of a pipeline reach, collected as they are followed."""
 
-    def __init__(self, functions: Iterable[object]) -> None:
+    def __init__(self, functions: Iterable[object], state: Collection[str] = ()) -> None:
+        """`state` are the names of the user's modules whose values functions change."""
         self._own = OwnModules(map(_home_of, functions))
+        self._state = state
+        self._changed: set[str] = set()
         self._objects: dict[str, object] = {}
         self._waiting: list[tuple[str, object, Callable[[Any], str] | None]] = []
         self._named: set[str] = set()
@@ -68,8 +75,14 @@ class CodeWalk:
         self.definitions: dict[str, str] = {}
         """The digest of everything that was reached, by its name."""
 
+    @property
+    def changed(self) -> frozenset[str]:
+        """The names that were reached and that a function that was reached rebinds or fills."""
+        return frozenset(self._changed & self.definitions.keys())
+
     def follow(self, function: object) -> tuple[str, frozenset[str]]:
         """The digest of a function itself, and the names of all that it reaches."""
+        self._at_name = ""
         with self._collect() as named:
             is_plain = isinstance(function, FunctionType)
             text = self._describe(function, self._describe_code if is_plain else None)
@@ -116,7 +129,8 @@ class CodeWalk:
 
     def _describe(self, value: Any, describe: Callable[[Any], str] | None = None) -> str:
         """A value as text; what has a name of its own is named, and followed later."""
-        if (quick := describe_scalar(value, self._own.roots)) is not None:
+        quick = describe_scalar(value, self._own.roots) if describe is None else None
+        if quick is not None:
             return quick
         if id(value) in self._open:
             return f"<again {len(self._open) - self._open.index(id(value))}>"
@@ -149,8 +163,8 @@ class CodeWalk:
             return f"{type(value).__name__} {self._describe(value.__func__)}"
         if isinstance(value, property):
             return f"property {[self._describe(f) for f in (value.fget, value.fset, value.fdel)]}"
-        if isinstance(value, cached_property):
-            return f"cached_property {self._describe(value.func)}"
+        if isinstance(value, (cached_property, partialmethod, singledispatchmethod)):
+            return self._describe_descriptor(value)
         if "__wrapped__" in getattr(value, "__dict__", {}):
             return f"{describe_type(type(value))} {self._describe(value.__wrapped__)}"
         plain = describe_plain(value, self._describe, self._own.roots)
@@ -169,6 +183,14 @@ class CodeWalk:
         bound = "" if of is None or isinstance(of, ModuleType) else self._describe(of)
         return f"{value.__module__}.{value.__qualname__} {bound}"
 
+    def _describe_descriptor(self, value: Any) -> str:
+        name = describe_type(type(value))
+        if isinstance(value, partialmethod):
+            return f"{name} {self._describe([value.func, list(value.args), value.keywords])}"
+        if isinstance(value, singledispatchmethod):
+            return f"{name} {self._describe([value.func, value.dispatcher])}"
+        return f"{name} {self._describe(value.func)}"
+
     def _describe_class(self, kind: type) -> str:
         name = describe_type(kind)
         if not self._own.owns(kind.__module__):
@@ -179,10 +201,19 @@ class CodeWalk:
 
     def _describe_members(self, kind: type) -> str:
         shown = [self._describe(base) for base in kind.__bases__]
+        if self._own.owns(type(kind).__module__):
+            shown.append(f"metaclass {self._describe(type(kind))}")
         for name, member in sorted(vars(kind).items()):
             if name not in _UNTOLD_MEMBERS:
                 shown.append(f"{name}: {self._describe(member)}")
+        own = (base for base in kind.__mro__ if self._own.owns(base.__module__))
+        if any(_looks_for_subclasses(member) for base in own for member in vars(base).values()):
+            shown.append(self._describe_subclasses(kind))
         return f"{describe_type(kind)} {shown}"
+
+    def _describe_subclasses(self, kind: type) -> str:
+        # In the order of their names: that of their making may be that of imports.
+        return f"subclasses {sorted(map(self._describe, type.__subclasses__(kind)))}"
 
     # Functions
 
@@ -191,18 +222,26 @@ class CodeWalk:
         home, is_own = _home_of(function), self._own.owns(_home_of(function))
         cells = _cells_of(function)
         if is_own:
-            shown = [describe_function(code, scope), *self._list_meanings(function, cells)]
+            for name in list_changed(code, scope) & scope.keys():
+                self._changed.add(".".join(self._find_origin(home, name, scope[name])))
+            meanings = self._list_meanings(code, scope, home, cells)
+            shown = [describe_function(code, scope), *meanings]
             shown.append(self._describe([function.__defaults__, function.__kwdefaults__]))
         else:
             shown = [f"{home}.{code.co_qualname}"]
         if is_own or not _has_name(function):
             # A library's function that it has made for the user holds what the user gave it.
-            shown.append(self._describe({**cells, "": dict(vars(function))}))
+            shown.append(self._describe(_held_by(function, cells)))
         return f"function {shown}"
 
-    def _list_meanings(self, function: FunctionType, cells: Mapping[str, object]) -> list[str]:
-        """What the names mean that a function reads, as text."""
-        code, scope = function.__code__, function.__globals__
+    def _list_meanings(
+        self,
+        code: CodeType,
+        scope: Mapping[str, Any],
+        module_name: str,
+        cells: Mapping[str, object],
+    ) -> list[str]:
+        """What the names mean that code reads, as text."""
         local: dict[str, object] = dict(cells)
         shown = []
         for found in list_imports(code):
@@ -221,30 +260,73 @@ class CodeWalk:
                 if read.is_global and not hasattr(builtins, read.name):
                     shown.append(f"{read.name}: nothing")
                 continue
-            home, name, value = _home_of(function), read.name, names[read.name]
-            for attribute in read.attributes:
-                if not (isinstance(value, ModuleType) and self._own.owns(value.__name__)):
-                    break
-                home, name = value.__name__, attribute
-                value = getattr(value, attribute, None)
+            home, name, value = module_name, read.name, names[read.name]
+            left = list(read.attributes)
+            while left and isinstance(value, ModuleType) and self._own.owns(value.__name__):
+                home, name = value.__name__, left.pop(0)
+                value = getattr(value, name, None)
             if read.is_global or isinstance(names[read.name], ModuleType):
                 path = ".".join((read.name, *read.attributes))
                 shown.append(f"{path}: {self._name(home, name, value, scope)}")
+            if (
+                isinstance(value, type)
+                and left == [_SUBCLASSES]
+                and self._own.owns(value.__module__)
+            ):
+                shown.append(self._describe_subclasses(value))
+            if isinstance(value, ModuleType) and not left and self._own.owns(value.__name__):
+                shown += self._list_used(value, code)
         return shown
+
+    def _list_used(self, module: ModuleType, code: CodeType) -> list[str]:
+        """What code may read of a module under another name: all of it whose names it reads."""
+        home, names = module.__name__, vars(module)
+        used = sorted(list_attributes(code) & names.keys())
+        return [f"{home}.{name}: {self._name(home, name, names[name], names)}" for name in used]
 
     def _name(self, home: str, name: str, value: object, scope: Mapping[str, Any]) -> str:
         """What a name of a module means, as text: a value goes by the name."""
         is_named = isinstance(value, FunctionType) and _has_name(value)
         if is_named or isinstance(value, (Step, type, ModuleType)) or not self._own.owns(home):
             return self._describe(value)
+        home, name = self._find_origin(home, name, value)
         module = sys.modules.get(home)
-        names = vars(module) if module is not None else scope
-        file = names.get("__file__")
-        state = (source_of(file, names).state if isinstance(file, str) else None) or {}
-        if name in state:
-            # Its value is of this moment; what it begins with is in the source.
-            return self._reach(f"{home}.{name}", value, lambda _: f"state {state[name]}")
-        return self._reach(f"{home}.{name}", value)
+        names, path = names_of(scope if module is None else vars(module)), f"{home}.{name}"
+        setting = names.setting_of(name) if path in self._state else None
+        if module is not None and setting is not None:
+            scope = vars(module)
+            return self._reach(path, value, lambda v: self._describe_state(v, setting, scope))
+        literal = names.literal_of(name)
+        return self._reach(path, value, lambda v: self._describe_written(v, literal))
+
+    def _find_origin(self, home: str, name: str, value: object) -> tuple[str, str]:
+        """The module of the user's that a name was imported from, and its name there."""
+        seen = set()
+        while (home, name) not in seen:
+            seen.add((home, name))
+            module = sys.modules.get(home)
+            found = names_of(vars(module)).imports.get(name) if module is not None else None
+            if module is None or found is None:
+                break
+            origin = self._import(found.module, found.level, vars(module))
+            if origin is None or vars(origin).get(found.attribute) is not value:
+                break
+            home, name = origin.__name__, found.attribute
+        return home, name
+
+    def _describe_state(self, value: object, setting: Setting, scope: Mapping[str, Any]) -> str:
+        """How a name is set when its module is loaded; its value is of this moment."""
+        with suppress(Exception):
+            # The functions and classes in it are followed: decorators may have put them there.
+            self._describe_once(value)
+        others = {name: meant for name, meant in scope.items() if name not in setting.bound}
+        meanings = self._list_meanings(setting.code, others, str(scope["__name__"]), {})
+        return f"state {setting.text} {meanings}"
+
+    def _describe_written(self, value: object, literal: ast.expr | None) -> str:
+        """A value, with the order of what its source writes out in an order."""
+        order = [[self._describe(key) for key in keys] for keys in written_keys(literal, value)]
+        return f"{self._describe_once(value)}{order or ''}"
 
     def _import(self, name: str, level: int, scope: Mapping[str, Any]) -> ModuleType | None:
         """The module that a function imports when it runs, if it is one of the user's."""
@@ -286,6 +368,15 @@ def _cells_of(function: FunctionType) -> dict[str, object]:
     return cells
 
 
+def _held_by(function: FunctionType, cells: Mapping[str, object]) -> dict[str, object]:
+    """The closure and the attributes of a function."""
+    attributes = dict(vars(function))
+    if _home_of(function) == "functools" and "registry" in attributes:
+        # The cache of a dispatcher has a token that other code of the process counts up.
+        return {"registry": attributes["registry"]}
+    return {**cells, "": attributes}
+
+
 def _attributes_of(value: object) -> dict[str, object]:
     """The attributes of an object, also of one with slots."""
     slots = [slot for kind in type(value).__mro__ for slot in _slots_of(kind)]
@@ -297,3 +388,9 @@ def _slots_of(kind: type) -> Collection[str]:
     slots = vars(kind).get("__slots__", ())
     named = (slots,) if isinstance(slots, str) else tuple(slots)
     return [slot for slot in named if slot not in ("__dict__", "__weakref__")]
+
+
+def _looks_for_subclasses(member: object) -> bool:
+    """Whether a function of a class asks for subclasses."""
+    function = getattr(member, "__func__", member)
+    return isinstance(function, FunctionType) and _SUBCLASSES in list_attributes(function.__code__)

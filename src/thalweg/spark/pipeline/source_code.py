@@ -9,11 +9,10 @@ from __future__ import annotations
 import ast
 import dis
 import linecache
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType, MappingProxyType
+from types import CodeType
 from typing import Any
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -23,19 +22,15 @@ _DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SKIPPED_FIELDS = frozenset({"type_comment", "kind", "ctx"})
 # Of the flags of a code object those of its kind and arguments; the others say how it was written.
 _MEANT_FLAGS = 0x3AF
-# The methods that change a container: those that its unchangeable counterpart does not have.
-_MUTATORS = frozenset(name for kind in (list, dict, set, deque) for name in dir(kind)) - {
-    *(name for kind in (tuple, frozenset, MappingProxyType) for name in dir(kind))
-}
+_ATTRIBUTE_READS = ("LOAD_ATTR", "LOAD_METHOD")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ModuleSource:
-    """A module's source: its functions as code and as trees, and its names that functions set."""
+    """A module's source: its tree, and its functions as code and as trees."""
 
+    tree: ast.Module | None = None
     functions: tuple[tuple[CodeType, Definition], ...] = ()
-    state: Mapping[str, str] | None = None
-    """Names that functions rebind or fill while they run → how the module sets them at first."""
 
 
 def source_of(file: str, scope: Mapping[str, Any]) -> ModuleSource:
@@ -49,6 +44,12 @@ def source_of(file: str, scope: Mapping[str, Any]) -> ModuleSource:
 
 def describe_function(code: CodeType, scope: Mapping[str, Any]) -> str:
     """A function's code as text; the same text for functions that differ in form only."""
+    tree = tree_of(code, scope)
+    return describe_bytecode(code) if tree is None else describe_tree(tree)
+
+
+def tree_of(code: CodeType, scope: Mapping[str, Any]) -> Definition | None:
+    """A function's syntax tree; None where its source is not there, or another one by now."""
     source = source_of(code.co_filename, scope)
     bytecode = describe_bytecode(code)
     same = [
@@ -56,11 +57,8 @@ def describe_function(code: CodeType, scope: Mapping[str, Any]) -> str:
         for found, tree in source.functions
         if found.co_name == code.co_name and describe_bytecode(found) == bytecode
     ]
-    if not same:
-        return bytecode
     # Of equal functions, the one in the same place: their trees may still differ.
-    _, tree = min(same, key=lambda pair: _distance(pair[0], code))
-    return describe_tree(tree)
+    return min(same, key=lambda pair: _distance(pair[0], code))[1] if same else None
 
 
 def describe_tree(tree: object) -> str:
@@ -107,6 +105,24 @@ def list_reads(code: CodeType) -> tuple[Read, ...]:
                 )
                 found[read] = None
     return tuple(found)
+
+
+def list_attributes(code: CodeType) -> frozenset[str]:
+    """The names of all attributes that a function reads, of whatever object."""
+    steps = (step for each in _nested(code) for step in dis.get_instructions(each))
+    return frozenset(str(step.argval) for step in steps if step.opname in _ATTRIBUTE_READS)
+
+
+def list_global_names(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of its module that a function reads, and those that it binds or deletes."""
+    read, bound = set[str](), set[str]()
+    for each in _nested(code):
+        for step in dis.get_instructions(each):
+            if step.opname.startswith(("LOAD_GLOBAL", "LOAD_NAME")):
+                read.add(str(step.argval))
+            elif step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                bound.add(str(step.argval))
+    return frozenset(read), frozenset(bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +180,7 @@ def _parse(text: str) -> ModuleSource:
     trees = [node for node in ast.walk(tree) if isinstance(node, _DEFINITIONS)]
     pairs = ((code, _find_tree(code, trees)) for code in _nested(compiled))
     functions = tuple((code, node) for code, node in pairs if node is not None)
-    return ModuleSource(functions=functions, state=_find_state(tree, trees))
+    return ModuleSource(tree=tree, functions=functions)
 
 
 def _find_tree(code: CodeType, trees: Iterable[Definition]) -> Definition | None:
@@ -201,29 +217,6 @@ def _distance(code: CodeType, other: CodeType) -> tuple[bool, int]:
     # In one line two functions can be told apart by their columns alone.
     is_there = list(code.co_positions()) == list(other.co_positions())
     return not is_there, abs(code.co_firstlineno - other.co_firstlineno)
-
-
-def _find_state(module: ast.Module, functions: Iterable[Definition]) -> dict[str, str]:
-    """The module's names that its functions rebind or fill, with their first values' source."""
-    changed: set[str] = set()
-    for function in functions:
-        for node in ast.walk(function):
-            if isinstance(node, ast.Global):
-                changed.update(node.names)
-            elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-                changed.update(_named(node.value))
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                changed.update(_named(node.func.value) if node.func.attr in _MUTATORS else ())
-    first: dict[str, str] = {}
-    for statement in module.body:
-        targets = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)} & changed
-        if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-            first |= {name: first.get(name, "") + _dump(statement) for name in targets}
-    return first
-
-
-def _named(tree: ast.expr) -> tuple[str, ...]:
-    return (tree.id,) if isinstance(tree, ast.Name) else ()
 
 
 def _dump(tree: object, *, is_root: bool = False) -> str:
@@ -273,6 +266,6 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 def _attributes(steps: Iterable[dis.Instruction]) -> Iterator[str]:
     for step in steps:
-        if step.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+        if step.opname not in _ATTRIBUTE_READS:
             return
         yield str(step.argval)

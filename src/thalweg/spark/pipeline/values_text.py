@@ -3,24 +3,57 @@
 from __future__ import annotations
 
 import datetime
+import ipaddress
+import operator
 import re
-from collections import deque
+from argparse import Namespace
+from array import array
+from collections import ChainMap, OrderedDict, UserDict, UserList, UserString, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping
+from configparser import ConfigParser, RawConfigParser, SectionProxy
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import PurePath
-from types import GenericAlias, MappingProxyType
+from statistics import NormalDist
+from string import Template
+from struct import Struct
+from types import GenericAlias, MappingProxyType, SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 _BY_REPR = (
     bool | int | float | complex | bytes | bytearray | range | slice | Decimal | Fraction | UUID
 ) | (datetime.date | datetime.time | datetime.timedelta | datetime.tzinfo | GenericAlias)
-
+# Values of the standard library that are what they are made of. Not a rule for all of it: others
+# hold what differs in each process, such as the environment, a random seed or the program's name.
+_BY_PARTS: frozenset[type] = frozenset(
+    [
+        SimpleNamespace,
+        Namespace,
+        ChainMap,
+        UserDict,
+        UserList,
+        UserString,
+        Template,
+        ConfigParser,
+        RawConfigParser,
+        SectionProxy,
+        array,
+        operator.attrgetter,
+        operator.itemgetter,
+        operator.methodcaller,
+        NormalDist,
+        ipaddress.IPv4Address,
+        ipaddress.IPv6Address,
+        ipaddress.IPv4Network,
+        ipaddress.IPv6Network,
+    ]
+)
 _WORD = 2**64
+_PICKLE_PROTOCOL = 4
 Describe = Callable[[object], str]
 
 
@@ -40,7 +73,7 @@ def describe_plain(value: object, describe: Describe, roots: Collection[str]) ->
 
     `describe` gives the text of what a container holds. Texts and paths below one of the `roots`
     (the folders where code is, longest first) are those of any other place. The order of a mapping
-    does not count, for it may be that of a set.
+    does not count, for it may be that of a set; that of an `OrderedDict` does.
     """
     name = describe_type(type(value))
     if value is None or value is Ellipsis or value is NotImplemented:
@@ -57,11 +90,19 @@ def describe_plain(value: object, describe: Describe, roots: Collection[str]) ->
         return f"{name}[{', '.join(map(describe, value))}]"
     if isinstance(value, (set, frozenset)):
         return f"{name}{{{', '.join(sorted(map(describe, value)))}}}"
+    if isinstance(value, OrderedDict):
+        return f"{name}[{', '.join(f'{describe(k)}: {describe(v)}' for k, v in value.items())}]"
     if isinstance(value, (dict, MappingProxyType)):
-        return f"{name}{_describe_pairs(value, describe)}"
+        made = describe(value.default_factory) if isinstance(value, defaultdict) else ""
+        return f"{name}{_describe_pairs(value, describe)}{made}"
     if is_dataclass(value) and not isinstance(value, type):
         held = {f.name: getattr(value, f.name, None) for f in fields(value)}
         return f"{name}{_describe_pairs(held, describe)}"
+    if isinstance(value, Struct):
+        return f"{name} {describe(value.format)}"
+    if type(value) in _BY_PARTS:
+        # The type itself, not a class of the user's: none of their code runs here.
+        return f"{name} {describe(value.__reduce_ex__(_PICKLE_PROTOCOL)[1:])}"
     return _describe_data(value, name, describe)
 
 

@@ -14,7 +14,7 @@ from thalweg.errors import Defect, InvalidInput
 from thalweg.model import Application
 from thalweg.spark.profile.fit import rounded
 
-FIGURES = ("event_size", "selectivity", "compression", "cpu_per_event")
+FIGURES = ("event_size", "selectivity", "compression", "cpu_per_event", "cpu_per_byte")
 """The figures that a run measures, by the names that operators have for them."""
 
 

@@ -223,6 +223,12 @@ class Feeder:
         with self._lock:
             self._upto, self._paused = None, False
 
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether it lays down whatever there is."""
+        with self._lock:
+            return not self._held and not self._paused and self._upto is None
+
     def is_idle_at(self, goal: Offsets | None) -> bool:
         """Whether all that was laid down is finished, and the goal reached, if there is one."""
         with self._lock:

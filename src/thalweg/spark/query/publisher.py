@@ -169,14 +169,22 @@ def _join_letters(broken: pa.Table, bad: pa.Table) -> pa.Table:
 
 
 class PublishedRows:
-    """Counts the rows that a query has published in its epoch, wherever its batches ran."""
+    """Counts the rows that a query has published in its epoch, wherever its batches ran.
 
-    def __init__(self, spec: QuerySpec, streams: Iterable[str]) -> None:
+    `beside` them it publishes streams that hold no rows of the application, and take up a link.
+    """
+
+    def __init__(
+        self, spec: QuerySpec, streams: Iterable[str], *, beside: Iterable[str] = ()
+    ) -> None:
         self._log = Log(spec.log)
-        self._places = [
-            EpochPlace(root=spec.log, stream=stream, site=spec.site, epoch=spec.epoch)
-            for stream in streams
-        ]
+        self._places, self._beside = (
+            [
+                EpochPlace(root=spec.log, stream=stream, site=spec.site, epoch=spec.epoch)
+                for stream in group
+            ]
+            for group in (streams, beside)
+        )
         self._counted = {place.stream: (-1, 0) for place in self._places}
 
     def __call__(self) -> dict[str, int]:
@@ -190,7 +198,8 @@ class PublishedRows:
 
     def figures(self, batch: int) -> dict[str, Published]:
         """What one batch has published in each stream; see `thalweg.spark.monitor.record`."""
-        found = {place.stream: read_segment(place, batch) for place in self._places}
+        places = (*self._places, *self._beside)
+        found = {place.stream: read_segment(place, batch) for place in places}
         return {stream: published_in(segment) for stream, segment in found.items() if segment}
 
 

@@ -40,6 +40,7 @@ from thalweg.spark.query.clock import (
 from thalweg.spark.query.cpu import BatchCpu
 from thalweg.spark.query.feeder import Feeder
 from thalweg.spark.query.intake import Intake, read_rows_files
+from thalweg.spark.query.left_out import LEFT_OUT_STREAM
 from thalweg.spark.query.parts import QueryParts, opening_edges
 from thalweg.spark.query.plan import QueryPlan, plan_query
 from thalweg.spark.query.publisher import (
@@ -135,7 +136,8 @@ def start_query(session: SparkSession, spec: QuerySpec, *, held: bool = False) -
             .trigger(processingTime=f"{round(spec.trigger_s * 1000)} milliseconds")
         )
         query = writer.start()
-        published = PublishedRows(spec, publisher.streams)
+        beside = (SITE_CLOCK, LEFT_OUT_STREAM) if spec.role == "fog" else ()
+        published = PublishedRows(spec, publisher.streams, beside=beside)
         timekeeper = _timekeeper(spec, pipeline, plan, intakes)
         eager = publisher.stateful
         feeder = Feeder(spec.checkpoint, intakes, clock, timekeeper, eager=eager, held=held)

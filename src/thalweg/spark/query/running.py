@@ -153,6 +153,8 @@ class RunningQuery:
             batch_s=progress.get("batchDuration", 0) / 1000,
             watermark=progress.get("eventTime", {}).get("watermark"),
             error=error,
+            # While it is to stop before the end of its streams, rows may wait beyond that.
+            is_idle=self.is_idle and (self._feeder is None or self._feeder.is_unlimited),
         )
 
     def records(self) -> list[Record]:

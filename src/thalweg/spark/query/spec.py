@@ -171,6 +171,8 @@ class QueryStatus:
     """How long the last batch took."""
     watermark: str | None
     error: str | None
+    is_idle: bool
+    """Whether no batch is under way and no row that it may take waits for one."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> QueryStatus:

@@ -97,6 +97,15 @@ class SiteStatus:
     answered: bool = True
     """Whether it said so itself, now; else `queries` are as it told them last."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it says now that its queries run and have nothing to do.
+
+        A site without a query cannot know whether rows wait.
+        """
+        works = any(query.state != "running" or not query.is_idle for query in self.queries)
+        return self.alive and self.answered and bool(self.queries) and not works
+
 
 class Site:
     """A site that was started: over restarts the same, with one process at a time."""

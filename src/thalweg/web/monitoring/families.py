@@ -108,6 +108,10 @@ FAMILIES = (
         "What all sites send to the cloud, as measured on the links.",
     ),
     Family(
+        "thalweg_uplink_passing_bytes_per_second",
+        "What links carry beside that and will not for long: backlogs, rows handed over.",
+    ),
+    Family(
         "thalweg_uplink_measured_timestamp_seconds",
         "When the links to the cloud were last measured, Unix time.",
     ),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from thalweg.model import Limits
+from thalweg.spark.deployment.told_status import settle_status
 
 RUN_STATES = ("starting", "running", "waiting", "stopping", "ended", "failed", "killed")
 SITE_STATES = ("up", "down", "restarting", "ended")
 UNDER_WAY = ("change", "restart")
-_ENDS = ("ended", "failed", "killed")
 # Runs of older versions measured the lag from a watermark of 1970 where there was none yet.
 _MAX_LAG_S = 10 * 365 * 86_400.0
 
@@ -36,17 +36,21 @@ class RunReading:
 
 
 def find_samples(reading: RunReading) -> Iterator[Sample]:
-    """Yield the samples of a run; of one that has ended, only what is of the whole run."""
+    """Yield the samples of a run; of one that is over, what is of the whole run and its states."""
+    status = settle_status(reading.status, is_alive=reading.is_live)
+    reading = replace(reading, status=status)
     yield from _lifecycle(reading)
     yield from _totals(reading.status)
     yield from _limits(reading.limits)
-    yield from _site_states(reading)
+    yield from _site_states(reading.status)
     if reading.is_live:
         yield from _under_way(reading.status)
         yield from _figures(reading)
-        yield from _sites(_table(reading.frame.get("sites")))
-        yield from _links(_table(reading.frame.get("links")))
-        yield from _operators(reading.frame)
+        yield from _rates_of_sources(reading.frame)
+        away = _find_away(reading)
+        yield from _sites(_leave_out(away, reading.frame.get("sites")))
+        yield from _links(_leave_out(away, reading.frame.get("links")))
+        yield from _operators(_leave_out(away, reading.frame.get("operators")))
         yield from _deviations(reading.frame.get("deviations"))
 
 
@@ -56,25 +60,13 @@ def _lifecycle(reading: RunReading) -> Iterator[Sample]:
     if any(names):
         yield Sample("thalweg_run_info", tuple(names), 1.0)
     yield Sample("thalweg_run_up", (), float(reading.is_live))
-    state = _state_of(reading)
-    if state:
+    state = status.get("state")
+    if isinstance(state, str) and state:
         for name in dict.fromkeys((*RUN_STATES, state)):
             yield Sample("thalweg_run_state", (name,), float(name == state))
     yield from _maybe("thalweg_run_start_timestamp_seconds", status.get("began_s"))
     yield from _maybe("thalweg_run_heartbeat_timestamp_seconds", status.get("heartbeat_s"))
     yield from _maybe("thalweg_run_figures_timestamp_seconds", frame.get("at_s"))
-
-
-def _state_of(reading: RunReading) -> str:
-    """The state that a run reported, unless it ended without a word; empty where it reported none.
-
-    >>> _state_of(RunReading(is_live=False, status={"state": "running"}))
-    'killed'
-    """
-    state = reading.status.get("state")
-    if not isinstance(state, str) or not state:
-        return ""
-    return state if reading.is_live or state in _ENDS else "killed"
 
 
 def _totals(status: Mapping[str, Any]) -> Iterator[Sample]:
@@ -101,14 +93,34 @@ def _limits(limits: Limits) -> Iterator[Sample]:
     yield from _maybe("thalweg_usage_limit_ratio", limits.usage)
 
 
-def _site_states(reading: RunReading) -> Iterator[Sample]:
-    for site, about in _table(reading.status.get("sites")).items():
+def _state_of_site(told: Mapping[str, Any]) -> str:
+    """The state that a site is in; empty where nothing says so.
+
+    >>> _state_of_site({"state": "restarting", "alive": True}), _state_of_site({"alive": False})
+    ('restarting', 'down')
+    """
+    state = told.get("state")
+    if not isinstance(state, str) and isinstance(told.get("alive"), bool):
+        state = "up" if told["alive"] else "down"
+    return state if isinstance(state, str) else ""
+
+
+def _find_away(reading: RunReading) -> set[str]:
+    """The sites that are not up, by what was written last: what they measured is of the past."""
+    tables = (_table(of.get("sites")) for of in (reading.status, reading.frame))
+    states = [(site, _state_of_site(_table(about))) for of in tables for site, about in of.items()]
+    return {site for site, state in states if state not in ("up", "")}
+
+
+def _leave_out(sites: set[str], by_site: object) -> dict[str, Any]:
+    return {site: about for site, about in _table(by_site).items() if site not in sites}
+
+
+def _site_states(status: Mapping[str, Any]) -> Iterator[Sample]:
+    for site, about in _table(status.get("sites")).items():
         told = _table(about)
-        state = told.get("state")
-        if not isinstance(state, str) and isinstance(told.get("alive"), bool):
-            state = "up" if told["alive"] else "down"
-        if not isinstance(state, str) or (not reading.is_live and state != "ended"):
-            # Of a run that has gone, nobody knows what its sites do.
+        state = _state_of_site(told)
+        if not state:
             continue
         for name in dict.fromkeys((*SITE_STATES, state)):
             yield Sample("thalweg_site_state", (site, name), float(name == state))
@@ -140,6 +152,8 @@ def _figures(reading: RunReading) -> Iterator[Sample]:
         yield from _maybe(family.format("_estimated"), estimated.get(key), factor)
     name = "thalweg_uplink_measured_{}"
     yield from _maybe(name.format("bytes_per_second"), measured.get("uplink_bps"), 1 / 8)
+    passing = "thalweg_uplink_passing_bytes_per_second"
+    yield from _maybe(passing, measured.get("passing_bps"), 1 / 8)
     yield from _maybe(name.format("timestamp_seconds"), measured.get("measured_at_s"))
     if isinstance(figures.get("broken"), list):
         yield Sample("thalweg_broken_constraints", (), float(len(figures["broken"])))
@@ -184,11 +198,15 @@ def _lag(name: str, lag_s: object, site: str) -> Iterator[Sample]:
             yield sample
 
 
-def _operators(frame: Mapping[str, Any]) -> Iterator[Sample]:
+def _rates_of_sources(frame: Mapping[str, Any]) -> Iterator[Sample]:
+    """Yield what arrives, which it does at a site that is down, too."""
     for source, rates in _table(frame.get("rates")).items():
         for site, rate in _table(rates).items():
             yield from _maybe("thalweg_source_rows_per_second", rate, labels=(source, site))
-    for site, operators in _table(frame.get("operators")).items():
+
+
+def _operators(by_site: Mapping[str, Any]) -> Iterator[Sample]:
+    for site, operators in by_site.items():
         for operator, pair in _table(operators).items():
             if isinstance(pair, list) and len(pair) == 2:
                 for way, rate in zip(("in", "out"), pair, strict=True):

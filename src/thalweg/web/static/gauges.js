@@ -46,7 +46,10 @@ export class Gauges {
     // Links measure what they send; nobody measures the other two.
     measured.hidden = key !== "uplink_bps" && frame.measured?.[key] === undefined;
     const old = staleness(frame.measured);
-    say(measured, `measured ${show(frame.measured?.[key])}${old ? `, ${old}` : ""}`);
+    // A backlog that is sent, and rows that a change hands over, end by themselves.
+    const passing = key === "uplink_bps" ? frame.measured?.passing_bps : 0;
+    const more = passing > 0 ? `, and ${show(passing)} in passing` : "";
+    say(measured, `measured ${show(frame.measured?.[key])}${more}${old ? `, ${old}` : ""}`);
     set(measured, "data-stale", old ? "yes" : null);
   }
 }

@@ -25,10 +25,11 @@ from thalweg.spark.deployment.control import (
 from thalweg.spark.deployment.folder import RunFolder, as_cuts
 from thalweg.spark.deployment.plan import Cuts, cuts_of, find_sites, placement_of
 from thalweg.spark.deployment.status import describe_state
+from thalweg.spark.deployment.told_status import find_site_end, settle_status
 from thalweg.strategy import find_strategy
 from thalweg.web.picture import Picture
 from thalweg.web.question import Answer
-from thalweg.web.run_frame import DOWN, ENDED, closing_line, is_over, read_frame, stale_after_s
+from thalweg.web.run_frame import closing_line, is_over, read_frame, stale_after_s
 from thalweg.web.run_links import RunLinks
 from thalweg.web.subject import Plain, Refused, Update
 from thalweg.web.subjects.planned import PlannedSubject, Present
@@ -228,9 +229,11 @@ class RunSubject(PlannedSubject):
 
     def _state(self) -> str:
         """How the run is doing, in a few words."""
-        told = self._told
+        # The lock first: a run that ends now reports its end before it lets go of it.
+        is_live = self.is_live
+        told = settle_status(self._told, is_alive=is_live)
         silent_s = time.time() - float(told.get("heartbeat_s") or time.time())
-        return describe_state(told, silent_s, is_alive=self.is_live)
+        return describe_state(told, silent_s, is_alive=is_live)
 
     @property
     def _told(self) -> Plain:
@@ -282,8 +285,7 @@ class RunSubject(PlannedSubject):
         told = self._told
         # Whoever was killed wrote no end: then it was over when it was last heard of.
         at_s = max(float(told.get("heartbeat_s") or 0.0), last["at_s"] + 0.001)
-        state = ENDED if told.get("state") in ("ended", "failed") else DOWN
-        return [closing_line(last, at_s, state)]
+        return [closing_line(last, at_s, find_site_end(told))]
 
     # What if, for real
 
