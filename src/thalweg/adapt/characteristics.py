@@ -113,7 +113,7 @@ class Characteristics:
 
     def _learn_work(self, batch: BatchDone, application: Application) -> WorkHistory:
         # Nothing is done in no time: what reads so was not measured.
-        if not batch.instructions or not any(batch.events_in.values()):
+        if not batch.instructions:
             return self.work
         passes = {
             name: count * _passes(application.operator(name))

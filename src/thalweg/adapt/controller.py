@@ -145,10 +145,12 @@ class Controller:
         if state.rates is not None or not state.steps:
             return state
         cycle_s, before = state.steps[-1]
-        now = self.rates(state)
-        if now is None or state.jumped_s > cycle_s or not have_jumped(before, now):
+        now, now_s = self.rates(state), state.arrivals.counts[-1][0]
+        # What is still to become known of one jump is no other.
+        is_new = state.jumped_s <= cycle_s and now_s - state.jumped_s >= self.interval_s
+        if now is None or not is_new or not have_jumped(before, now):
             return state
-        return replace(state, jumped_s=state.arrivals.counts[-1][0])
+        return replace(state, jumped_s=now_s)
 
     def rates(self, state: ControllerState) -> dict[Pair, float] | None:
         """The present rates, as well as they are known; None where they are not."""

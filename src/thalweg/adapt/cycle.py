@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _EARLY, _AGAIN = 10, 5
 _REMEMBERED_STEPS = 64
 _LEAST_STEPS = 10
-_JUMP = 0.3
+_JUMP, _STEADY = 0.3, 0.1
 _LINKS_FRESH_S = 6.0
 _WAIT_SHARE = 0.25
 _LARGEST_RATE = 1e15
@@ -380,7 +380,7 @@ class _Cycle:
         if changed:
             state = replace(state, reconsider_until_s=self._again_until_s)
         is_asked = changed or now_s < state.reconsider_until_s
-        if not is_asked or self._is_changing or len(state.steps) < 2 or not self._is_busy:
+        if not is_asked or not self._is_steady:
             return state, (self._keep(decision.reason, situation),)
         own = self._own
         rest_s = own.trigger.rest_s if own.trigger is not None else 0.0
@@ -463,9 +463,12 @@ class _Cycle:
         return self._cycle.time_s + _AGAIN * self._own.interval_s
 
     @property
-    def _is_busy(self) -> bool:
-        """Whether anything arrives: else there is nothing to compare plans by."""
-        return any((self._rates or {}).values())
+    def _is_steady(self) -> bool:
+        """Whether something arrives, and as much as a cycle ago: plans are compared by that."""
+        if self._is_changing or len(self._state.steps) < 2:
+            return False
+        before, now = (math.fsum(rates.values()) for _, rates in self._state.steps[-2:])
+        return now > 0 and abs(now - before) <= _STEADY * max(now, before)
 
     @property
     def _is_early(self) -> bool:

@@ -1,13 +1,13 @@
 """Work per event of each operator, from what whole batches took.
 
-What is measured is the CPU of a batch: a constant of its site, for what a batch costs whatever is
-in it, and the work of all operators of the fragment on their events. The declared figures are the
-prior, in proportion to which a batch's work is shared out: all of them may be wrong by one factor,
-and each by another one. Batches with other operators, or in another proportion, tell operators
-apart; what they do not tell apart keeps a wide interval.
+What is measured is the CPU of a batch: a constant of its site and fragment, for what a batch costs
+whatever is in it, and the work of all operators of the fragment on their events. The declared
+figures are the prior, in proportion to which a batch's work is shared out: all of them may be wrong
+by one factor, and each by another one. Batches with other operators, or in another proportion, tell
+operators apart; what they do not tell apart keeps a wide interval.
 
-With x for operators, s for sites, n for events (counted once for each window that they are in) and
-w for the declared work per event, the model of a batch's instructions y is
+With x for operators, s for sites with their fragments, n for events (counted once for each window
+that they are in) and w for the declared work per event, a batch's instructions y are
 
     y = a_s + Σ_x n_x w_x exp(g + d_x) + noise
 
@@ -38,16 +38,22 @@ _STEPS = 40
 _LARGEST_STEP = 1.5
 _LARGEST_LOG = 100.0
 _LEAST_NOISE = 0.02
+_OUTLIER = 1.5
 _Z_95 = 1.959964
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchWork:
-    """The instructions of one batch, and how many events each operator worked on in it."""
+    """The instructions of one batch, and how many events each of its operators worked on."""
 
     site: str
     instructions: float
     events: Mapping[str, float]
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Where batches cost the same whatever is in them: the site with what it runs."""
+        return (self.site, *sorted(self.events))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,31 +99,34 @@ class _Fit:
     ) -> None:
         self._names = names
         self._own_spread = [COMMON_SPREAD if name in vague else OWN_SPREAD for name in names]
-        sites = sorted({row.site for row in rows})
+        places = sorted({row.place for row in rows})
         self._measured = np.array([row.instructions for row in rows])
         self._expected = np.array(
             [[row.events.get(name, 0.0) * declared[name] for name in names] for row in rows]
         )
-        self._constant = np.array([[float(row.site == site) for site in sites] for row in rows])
+        self._constant = np.array([[float(row.place == each) for each in places] for row in rows])
         self._counts = [sum(row.events.get(name, 0.0) for row in rows) for name in names]
 
     def estimates(self) -> dict[str, Estimate]:
         # Parameters: g, d of each operator, a of each site (in units of the largest batch).
         scale = max(float(self._measured.max()), 1e-9)
         y, x = self._measured / scale, self._expected / scale
-        operators, sites = x.shape[1], self._constant.shape[1]
-        parameters = np.zeros(1 + operators + sites)
+        operators, places = x.shape[1], self._constant.shape[1]
+        parameters = np.zeros(1 + operators + places)
         own = slice(1, 1 + operators)
-        prior = np.concatenate(([COMMON_SPREAD], self._own_spread, np.ones(sites))) ** -2.0
+        prior = np.concatenate(([COMMON_SPREAD], self._own_spread, np.ones(places))) ** -2.0
         # Started at the factor that explains all of it, steps do not overshoot.
         total = float(x.sum())
         parameters[0] = math.log(max(float(y.sum()) / total, 1e-6)) if total > 0 else 0.0
         noise = np.full(y.size, 0.1)
         # Parameters explain some of the noise, too.
-        freedom = math.sqrt(y.size / max(1.0, y.size - operators - sites))
+        freedom = math.sqrt(y.size / max(1.0, y.size - operators - places))
         for _ in range(_STEPS):
             residual, slope = self._linearise(parameters, y, x)
-            weight = 1.0 / noise**2
+            # Some batches take much longer than they should; they must not count for all others.
+            weight = (
+                np.minimum(1.0, _OUTLIER * noise / np.maximum(np.abs(residual), 1e-12)) / noise**2
+            )
             prior[own] = 2.0 / (np.square(self._own_spread) + np.square(parameters[own]))
             precision = (slope * weight[:, None]).T @ slope + np.diag(prior)
             gradient = slope.T @ (weight * residual) - prior * parameters

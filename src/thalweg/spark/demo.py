@@ -173,13 +173,18 @@ class _Stage:
             self.run.await_deployment()
             self._mark("deployed")
             self._go()
-        finally:
+        except BaseException:
             self.run.stop()
-        self._mark("stopped")
+            raise
+        self._mark("last result")
 
     def summarise(self) -> DemoSummary:
-        """What came out of it."""
-        compared = compare_with_one_place(self.run)
+        """What came out of it; the sites end while the results are compared."""
+        self.run.request_stop()
+        try:
+            compared = compare_with_one_place(self.run)
+        finally:
+            self.run.stop()
         self._mark("compared")
         decisions = self.run.folder.read_decisions()
         surge = None if self._surge_s is None else judge_surge(self._surge_s, decisions)
@@ -211,7 +216,7 @@ class _Stage:
         )
 
     def _durations(self) -> Durations:
-        moments = ("begin", "deployed", "last ride", "stopped", "compared")
+        moments = ("begin", "deployed", "last ride", "last result", "compared")
         at_s = [self._marks_s[name] for name in moments]
         passed = [round(b - a, 1) for a, b in pairwise(at_s)]
         setup, show, waiting, comparison = passed

@@ -63,7 +63,7 @@ class Durations:
     waiting: float
     """From the last ride to the last result."""
     comparison: float
-    """Of the results with those of a single-site run."""
+    """Of the results with those of a single-site run, until the sites have ended, too."""
 
     @property
     def without_setup(self) -> float:

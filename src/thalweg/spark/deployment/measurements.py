@@ -14,6 +14,8 @@ from thalweg.spark.monitor.record import GATEWAY
 _BITS = 8.0
 _CATCH_UP = 1.25
 """How many times as fast as rows arrive a site reads them at least while it catches up."""
+# Of an epoch's first batches, the first with rows among them, the JVM compiles what they run.
+_WARM_UP = 4
 Record = Mapping[str, Any]
 
 
@@ -22,11 +24,13 @@ def batches_of(
 ) -> Iterator[BatchDone]:
     """The batches of these records; `speed_ips` are instructions/s of a core of each site.
 
-    CPU of a site whose speed is not known is not counted.
+    CPU is not counted of a site whose speed is not known, nor of the first batches of an epoch.
     """
     for record in records:
         site = str(record["site"])
         cpu_s, speed = record.get("cpu_s"), speed_ips.get(site)
+        if record["batch"] < _WARM_UP:
+            cpu_s = None
         outputs = _arrived(record) if record["role"] == GATEWAY else _put_out(record, cuts)
         counted = record["role"] != GATEWAY
         yield BatchDone(
