@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thalweg.adapt.arrivals import ArrivalRate
+from thalweg.adapt.arrivals import SPAN_S, ArrivalRate
 from thalweg.adapt.characteristics import DEVIATION, LINK_RATIO, Measured
 from thalweg.adapt.events import Adapt, Cycle, Forecast, Instruction, Keep, Pair, Situation
 from thalweg.adapt.observation import Observation
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _EARLY, _AGAIN = 10, 5
 _REMEMBERED_STEPS = 64
 _LEAST_STEPS = 10
-_JUMP, _STEADY = 0.3, 0.1
+_JUMP, _STEADY = 0.3, 0.05
 _LINKS_FRESH_S = 6.0
 _WAIT_SHARE = 0.25
 _LARGEST_RATE = 1e15
@@ -439,13 +439,18 @@ class _Cycle:
         )
 
     def _is_better(self, plan: Plan, bar: _Bar) -> bool:
-        """Whether a plan is clearly cheaper than what runs, as the strategy weighs it."""
-        problem = self._problem(self._rates or {}, self._anchored)
-        running = self._cycle.running
+        """Whether a plan is clearly cheaper than what runs, as the strategy weighs it.
+
+        At the rates of the cycle before, too: those of now may be the begin of a change.
+        """
+        running, cost = self._cycle.running, self._own.cost
         if running is None:
             return False
-        here = self._own.cost(problem, running)
-        return self._own.cost(problem, plan.placement) < here * (1.0 - bar.cheaper)
+        problems = [self._problem(rates, self._anchored) for _, rates in self._state.steps[-2:]]
+        return all(
+            cost(problem, plan.placement) < cost(problem, running) * (1.0 - bar.cheaper)
+            for problem in problems
+        )
 
     def _values_planned_with(self, measured: Measured) -> dict[tuple[str, str], float]:
         """The figures that a strategy is asked with; of the first counts those that are precise.
@@ -468,7 +473,10 @@ class _Cycle:
         if self._is_changing or len(self._state.steps) < 2:
             return False
         before, now = (math.fsum(rates.values()) for _, rates in self._state.steps[-2:])
-        return now > 0 and abs(now - before) <= _STEADY * max(now, before)
+        if now <= 0:
+            return False
+        chance = 2.0 * math.sqrt(2.0 / (SPAN_S * now))
+        return abs(now - before) <= max(_STEADY, chance) * max(now, before)
 
     @property
     def _is_early(self) -> bool:
