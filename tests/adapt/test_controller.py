@@ -442,3 +442,22 @@ def test_a_ramp_is_answered_once(rise_s):
             if isinstance(said, Adapt):
                 changes, running = changes + 1, said.plan.placement
     assert changes == 1
+
+
+def test_what_is_put_out_may_be_counted_with_the_next_batch():
+    controller = controller_of()
+    late = [
+        counted(time_s=1.0, events_in={"parse": 1764}, events_out={"parse": 0}),
+        counted(time_s=2.0, events_in={"parse": 0}, events_out={"parse": 1764}),
+        counted(time_s=3.0, events_in={"parse": 500}, events_out={"parse": 500}),
+    ]
+    state = feed(controller, ControllerState(), late)
+    found = controller.measured(state).figures()["parse"]["selectivity"]
+    assert found.value == pytest.approx(1.0)
+    # An operator that lets nothing through is found out, too.
+    nothing = [
+        counted(time_s=float(t), events_in={"parse": 500}, events_out={"parse": 0})
+        for t in range(8)
+    ]
+    state = feed(controller, ControllerState(), nothing)
+    assert controller.measured(state).figures()["parse"]["selectivity"].value < 0.01

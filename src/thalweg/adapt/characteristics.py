@@ -138,16 +138,21 @@ def _pair_up(
 
     A window puts its events out together, long after the first came in, and perhaps in several
     batches: its pairs go from one output to another that is a slide later at least. What came
-    before the first output is in none.
+    before the first output is in none. What other operators put out may be counted with the next
+    batch, so that nothing put out waits for that.
     """
     put_out = batch.events_out.get(operator.name)
     if put_out is None:
         return None
     window = operator.window
-    if not isinstance(window, TimeWindow):
-        return float(count), float(put_out)
     place = (operator.name, batch.site)
     before = open_window.get(place)
+    if not isinstance(window, TimeWindow):
+        came = count + (0.0 if before is None else open_window.pop(place).came)
+        if put_out or before is not None or not count:
+            return float(came), float(put_out)
+        open_window[place] = OpenWindow(since_s=batch.time_s, came=came)
+        return None
     if before is None:
         if put_out:
             open_window[place] = OpenWindow(since_s=batch.time_s)

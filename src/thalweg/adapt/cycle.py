@@ -413,7 +413,7 @@ class _Cycle:
         state = replace(
             state,
             trigger=replace(state.trigger, adapted_s=now_s),
-            replanned_for_figures=True,
+            replanned_for_figures=self._is_early,
         )
         adapt = Adapt(
             time_s=self._cycle.time_s,

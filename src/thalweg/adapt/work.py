@@ -11,10 +11,10 @@ that they are in) and w for the declared work per event, a batch's instructions 
 
     y = a_s + Σ_x n_x w_x exp(g + d_x) + noise
 
-with a normal prior of mean 0 on g (all declarations share an error of this factor) and a Cauchy
-prior on each d_x: most are small, and one may be as large as any. The posterior's mode is found by
-Gauss–Newton steps, the intervals by Laplace's approximation around it, with a wider prior on each
-d_x: of several operators that batches do not tell apart, one alone may be the wrong one.
+with normal priors of mean 0 on g (all declarations share an error of this factor) and on each d_x.
+The posterior's mode is found by Gauss–Newton steps, the intervals by Laplace's approximation around
+it, with a wider prior on each d_x: of several operators that batches do not tell apart, one alone
+may be the wrong one, and a prior by which one is would change its mind about which.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from thalweg.adapt.ratio import Estimate
 from thalweg.model.graph import Floats
 
 COMMON_SPREAD, OWN_SPREAD = math.log(30.0), math.log(2.0)
-"""Of the common factor the standard deviation, of each operator's own the scale, as logarithms."""
+"""Standard deviations of the common factor and of each operator's own, as logarithms."""
 WRONG_SPREAD = math.log(6.0)
 """The standard deviation of an operator's own factor, where that may be the wrong one."""
 KEPT_BATCHES = 40
@@ -127,7 +127,6 @@ class _Fit:
             weight = (
                 np.minimum(1.0, _OUTLIER * noise / np.maximum(np.abs(residual), 1e-12)) / noise**2
             )
-            prior[own] = 2.0 / (np.square(self._own_spread) + np.square(parameters[own]))
             precision = (slope * weight[:, None]).T @ slope + np.diag(prior)
             gradient = slope.T @ (weight * residual) - prior * parameters
             step = np.linalg.solve(precision, gradient)
