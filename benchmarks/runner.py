@@ -246,7 +246,7 @@ def save_document(document: Mapping[str, Any], folder: Path) -> Path:
 
     That of a smoke run goes to `folder/smoke`: it must not replace an answer.
     """
-    folder = folder / "smoke" if document["smoke"] else folder
+    folder = folder / "smoke" if document.get("smoke") else folder
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{document['benchmark']}.json"
     unfinished = path.with_suffix(".json.part")
@@ -275,7 +275,7 @@ def to_table(document: Mapping[str, Any]) -> str:
     text.append(
         f"- {machine['cpu']}, {machine['cores']} cores, "
         f"{show_quantity(machine['memory_bytes'], SIZE)}; measured in {document['seconds']:.1f} s"
-        + (" (quick)" if document["quick"] else " (smoke)" if document["smoke"] else "")
+        + (" (quick)" if document["quick"] else " (smoke)" if document.get("smoke") else "")
     )
     return "\n".join(text) + "\n"
 

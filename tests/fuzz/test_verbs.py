@@ -83,6 +83,14 @@ LINES: dict[str, list[str]] = {
     "mobility learn": ["!mobility learn none.parquet --into new.parquet", "!mobility learn"],
     "mobility plan": [f"mobility plan {_GROUND} --instances 1 --at 5 --save new.json"],
     "mobility run": [f"mobility run {_GROUND} --approach static --into new --page new.html"],
+    "metrics": [
+        "metrics rules",
+        "metrics dashboard",
+        "metrics prometheus",
+        "!metrics nothing",
+        "!metrics",
+        "!metrics rules app.json",
+    ],  # fmt: skip
     "mobility handover": [
         f"!mobility handover {_TRACKS} --move nonsense --folder new",
         "!mobility handover none.parquet --move 5=broker-b --folder new",

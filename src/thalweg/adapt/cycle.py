@@ -321,13 +321,13 @@ class _Cycle:
             reason += ", rates extrapolated"
         plan = self._choose(present, coming, only_ahead=decision.ahead)
         # What was decided on the first counts is reconsidered as more come.
-        is_early = self._cycle.running is None or self._is_early
+        is_early = self._is_early
         until_s = self._again_until_s if is_early else self._state.reconsider_until_s
         state = replace(
             self._state,
             planned=self._values_planned_with(self._measured),
             reconsider_until_s=until_s,
-            replanned_for_figures=is_early,
+            replanned_for_figures=is_early or self._cycle.running is None,
         )
         if plan.placement == self._cycle.running:
             said = f"kept: {reason}; {self._own.strategy} finds nothing better"
@@ -480,10 +480,10 @@ class _Cycle:
 
     @property
     def _is_early(self) -> bool:
-        """Whether so little has been counted that figures still move."""
+        """Whether something has been counted, and so little that figures still move."""
         learnt_s = self._state.learnt_s
         early_s = _EARLY * self._own.interval_s
-        return learnt_s is None or self._cycle.time_s - learnt_s < early_s
+        return learnt_s is not None and self._cycle.time_s - learnt_s < early_s
 
     def _changed_figures(self) -> list[str]:
         """Figures that are surely further than 20 % from what was planned with, in words."""

@@ -171,7 +171,7 @@ class QueryStatus:
     """How long the last batch took."""
     watermark: str | None
     error: str | None
-    is_idle: bool
+    is_idle: bool = False
     """Whether no batch is under way and no row that it may take waits for one."""
 
     @classmethod
