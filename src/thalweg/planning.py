@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from thalweg.compiling import plain_loops
 from thalweg.errors import Defects, StrategyError
 from thalweg.strategy import find_strategy, require_options
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from thalweg.model import Application, Network, Placement, Plan, Problem
 
 DEFAULT_STRATEGY = "cloud-only"
+_SMALL_CELLS = 50_000
+"""Operators × nodes."""
 
 
 def plan(
@@ -55,10 +58,17 @@ def _pose_and_plan(
     if chosen is None or problem is None:  # Each attempt that gives nothing has been told.
         raise StrategyError("a problem that was not told")
     running = current.placement if isinstance(current, Plan) else current
-    found = chosen(problem, running, **options)
+    with plain_loops(where=_is_small(problem)):
+        found = chosen(problem, running, **options)
     if not isinstance(found, Plan):
         raise StrategyError(f"{strategy} returned {type(found).__name__}, not a Plan")
     return problem, found
+
+
+def _is_small(problem: Problem) -> bool:
+    """Whether loops over a problem end sooner than it takes to load what was compiled."""
+    cells = len(problem.application.operators) * problem.network.node_site.size
+    return bool(cells <= _SMALL_CELLS)
 
 
 def require_current(current: object, application: Application, network: Network) -> None:
