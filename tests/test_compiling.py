@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def cases():
 @pytest.mark.parametrize(("name", "application", "network"), list(cases()))
 def test_a_plan_is_the_same_however_its_loops_run(name, application, network):
     def plan(*, plain):
-        with plain_loops(where=plain):
+        with plain_loops() if plain else nullcontext():
             return find_strategy(name)(Problem(application=application, network=network), None)
 
     try:
@@ -98,3 +99,18 @@ print(json.dumps(["numba" in sys.modules, found]))
 
 def test_what_loops_are_worth_follows_from_what_was_kept(tmp_path):
     assert add_doubles._worth_s in (compiling.LOADING_S, compiling.COMPILING_S)
+
+
+def test_a_search_is_compiled_for_a_problem_that_is_not_small():
+    @compiling.search_kernel
+    def search(values):
+        return values.sum()
+
+    compiled = []
+    with report_compiling(lambda: compiled.append(1)):
+        with plain_loops(compiling.SEARCH_CELLS):
+            assert search(np.ones(3)) == 3.0
+        assert not compiled
+        with plain_loops(compiling.SEARCH_CELLS + 1):
+            assert search(np.ones(3)) == 3.0
+    assert compiled

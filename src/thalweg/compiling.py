@@ -1,13 +1,15 @@
 """Loops that Numba compiles for large problems, and Python runs as they are for small ones.
 
 Compiling takes seconds and loading Numba a good part of one, so neither happens before it is worth
-it. Whoever poses a small problem says so (`plain_loops`): then a loop runs as it is, until it has
-taken about as long in this process as it takes to be compiled, or to be loaded where it was kept.
-Both ways give the same numbers.
+it. Where `plain_loops` allows it, a loop runs as it is, until it has taken about as long in this
+process as it takes to be compiled, or to be loaded where it was kept. Both ways give the same
+numbers. A search that ends with its time gets further compiled: it runs as it is only for problems
+that are so small that it ends by itself.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,22 +22,28 @@ from typing import Any, TypeVar, cast
 COMPILING_S, LOADING_S = 10.0, 1.0
 """About how long a loop takes to be compiled, and to be loaded with Numba where it was kept."""
 _Function = TypeVar("_Function", bound=Callable[..., object])
-_is_plain: ContextVar[bool] = ContextVar("plain loops", default=False)
+SEARCH_CELLS = 1_500
+"""Operators × nodes up to which a search ends by itself, run as Python has it."""
+_plain_cells: ContextVar[int | None] = ContextVar("plain cells", default=None)
 _on_compile: list[Callable[[], None]] = []
 
 
 class Kernel:
     """A function of loops, as Python has it and as Numba compiles it."""
 
-    def __init__(self, function: FunctionType, **options: bool) -> None:
+    def __init__(
+        self, function: FunctionType, *, most_cells: float = math.inf, **options: bool
+    ) -> None:
         update_wrapper(self, function)
         self._function = function
+        self._most_cells = most_cells
         self._options = options
         self._spent_s = 0.0
 
     def __call__(self, *arguments: object) -> object:
         """The result of the function."""
-        if not _is_plain.get() or self._spent_s > self._worth_s:
+        cells = _plain_cells.get()
+        if cells is None or cells > self._most_cells or self._spent_s > self._worth_s:
             return self.compiled(*arguments)
         import numpy as np
 
@@ -83,14 +91,19 @@ def leaf(function: _Function) -> _Function:
     return _make(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
 
 
+def search_kernel(function: _Function) -> _Function:
+    """As `kernel`, for a search that may have to end with its time."""
+    return _make(function, most_cells=SEARCH_CELLS)
+
+
 @contextmanager
-def plain_loops(*, where: bool = True) -> Iterator[None]:
-    """Run loops as they are, as is quickest for a small problem; `where` says whether it is one."""
-    token = _is_plain.set(where)
+def plain_loops(cells: int = 0) -> Iterator[None]:
+    """Allow loops over a problem of so many operators × nodes to run as they are."""
+    token = _plain_cells.set(cells)
     try:
         yield
     finally:
-        _is_plain.reset(token)
+        _plain_cells.reset(token)
 
 
 @contextmanager
@@ -103,7 +116,7 @@ def report_compiling(report: Callable[[], None]) -> Iterator[None]:
         _on_compile.remove(report)
 
 
-def _make(function: _Function, **options: bool) -> _Function:
+def _make(function: _Function, **options: Any) -> _Function:
     return cast("_Function", Kernel(cast("FunctionType", function), **options))
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from thalweg.model import Application, Network, Placement, Plan, Problem
 
 DEFAULT_STRATEGY = "cloud-only"
-_SMALL_CELLS = 50_000
-"""Operators × nodes."""
 
 
 def plan(
@@ -58,17 +56,11 @@ def _pose_and_plan(
     if chosen is None or problem is None:  # Each attempt that gives nothing has been told.
         raise StrategyError("a problem that was not told")
     running = current.placement if isinstance(current, Plan) else current
-    with plain_loops(where=_is_small(problem)):
+    with plain_loops(len(application.operators) * int(network.node_site.size)):
         found = chosen(problem, running, **options)
     if not isinstance(found, Plan):
         raise StrategyError(f"{strategy} returned {type(found).__name__}, not a Plan")
     return problem, found
-
-
-def _is_small(problem: Problem) -> bool:
-    """Whether loops over a problem end sooner than it takes to load what was compiled."""
-    cells = len(problem.application.operators) * problem.network.node_site.size
-    return bool(cells <= _SMALL_CELLS)
 
 
 def require_current(current: object, application: Application, network: Network) -> None:
