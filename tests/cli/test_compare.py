@@ -30,7 +30,15 @@ def test_every_strategy_has_a_row_with_its_figures(thalweg: Any, case: Path) -> 
     assert shown.code == 0
     head, names, *rows = shown.out.splitlines()
     assert head.endswith("6 strategies")
-    for column in ("AL [s]", "worst path [s]", "time [ms]", "candidates", "feasible"):
+    for column in (
+        "AL [s]",
+        "uplink [bps]",
+        "response [s]",
+        "usage",
+        "time [ms]",
+        "candidates",
+        "feasible",
+    ):
         assert column in names
     assert [row.split()[0] for row in rows] == list(NAMES)
     assert sum(" best " in row for row in rows) == 1
