@@ -10,10 +10,11 @@ unexport PYTHONDONTWRITEBYTECODE
 export NO_MKDOCS_2_WARNING := true
 
 BIN := .venv/bin
+BASE ?= HEAD
 STAMP := .venv/.thalweg-setup
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src tests
 
-.PHONY: help setup demo test test-all checked bench campaign soak lint audit docs docs-serve clean
+.PHONY: help setup demo check test test-all checked bench campaign soak lint audit docs docs-serve clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -25,6 +26,11 @@ $(STAMP): pyproject.toml uv.lock tools/setup.sh
 
 demo: $(STAMP) ## taxi rides on three fogs and a cloud on this machine: a surge, a kill, nothing lost
 	@$(BIN)/thalweg demo
+
+check: $(STAMP) ## ruff, types, imports, and the tests without a JVM that a change since BASE can touch
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy \
+	  && $(BIN)/lint-imports --cache-dir .cache/import-linter | tail -n 1 \
+	  && $(BIN)/python tools/choose_tests.py --base $(BASE)
 
 test: checked ## lint, then every test but the slow ones
 	$(PYTEST) -m "not slow"

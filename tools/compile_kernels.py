@@ -11,6 +11,7 @@ import numpy as np
 
 import thalweg as tw
 from thalweg import migration
+from thalweg.model import Problem
 from thalweg.scenarios import (
     broker_tree,
     cloud_edge,
@@ -23,6 +24,7 @@ from thalweg.scenarios import (
 )
 from thalweg.scenarios.vehicles import city_vehicles
 from thalweg.simulate.moving import execute
+from thalweg.strategy import find_strategy
 
 
 def main() -> None:
@@ -37,7 +39,10 @@ def main() -> None:
     for name in tw.strategies():
         for app, net in cases:
             with suppress(tw.InvalidInput):
-                tw.plan(app, net, name)
+                # Not by `tw.plan`: over small problems it runs loops as they are.
+                find_strategy(name)(Problem(application=app, network=net), None)
+    for app, net in cases:
+        tw.simulate(app, net, tw.plan(app, net), seconds=1)
 
 
 def drive_city() -> None:

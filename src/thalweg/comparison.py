@@ -6,10 +6,11 @@ import math
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from thalweg.errors import Defects, InvalidInput
 from thalweg.model.table import format_table
+from thalweg.planning import call_strategy
 from thalweg.plotting import COLOURS, require_plotting
 from thalweg.strategy import find_strategy, require_options
 
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
-    from thalweg.model import Application, Network, Placement, Plan
+    from thalweg.model import Application, Network, Placement, Plan, Problem
+
+
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,9 @@ class Comparison:
                     "strategy": plan.strategy,
                     "aggregate_latency_s": _plain(plan.estimate.aggregate_latency_s),
                     "worst_latency_s": _plain(plan.estimate.worst_latency_s),
+                    "uplink_bps": _plain(plan.estimate.uplink_bps),
+                    "response_time_s": _plain(plan.estimate.response_time_s),
+                    "usage": _plain(plan.estimate.usage),
                     "seconds": plan.seconds,
                     "candidates": plan.candidates,
                     "feasible": plan.feasible,
@@ -61,15 +69,17 @@ class Comparison:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Names of the columns, and a row for each strategy."""
-        names = ["strategy", "AL [s]", "against best", "worst path [s]", "time [ms]"]
-        names += ["candidates", "feasible"]
+        names = ["strategy", "AL [s]", "against best", "uplink [bps]", "response [s]", "usage"]
+        names += ["time [ms]", "candidates", "feasible"]
         best = self.best
         rows = [
             [
                 plan.strategy,
                 f"{plan.estimate.aggregate_latency_s:.6g}",
                 _against(plan, best),
-                f"{plan.estimate.worst_latency_s:.6g}",
+                f"{plan.estimate.uplink_bps:.4g}",
+                f"{plan.estimate.response_time_s:.4g}",
+                f"{plan.estimate.usage:.4g}",
                 f"{plan.seconds * 1e3:.2f}",
                 f"{plan.candidates:,}",
                 "yes" if plan.feasible else f"no: {plan.violations[0]}",
@@ -77,8 +87,15 @@ class Comparison:
             for plan in self.plans
         ]
         return names, rows + [
-            [name, "", "", "", "", "", f"no plan: {why}"] for name, why in self.refusals.items()
+            [name, *[""] * (len(names) - 2), f"no plan: {why}"]
+            for name, why in self.refusals.items()
         ]
+
+    def to_pandas(self) -> DataFrame:
+        """A row for each strategy that has a plan, with its figures."""
+        from pandas import DataFrame
+
+        return DataFrame.from_records(self.to_dict()["strategies"])
 
     @property
     def headline(self) -> str:
@@ -168,6 +185,7 @@ def compare(
         "", lambda: Problem(application=application, network=network, rates=rates)
     )
     defects.raise_if_any()
+    posed = cast("Problem", problem)
     plans: list[Plan] = []
     refusals: dict[str, str] = {}
     refused: list[InvalidInput] = []
@@ -177,9 +195,9 @@ def compare(
             if not _takes(part, "time_limit_s"):
                 known = {k: v for k, v in own.items() if _takes(part, k)}
                 with suppress(InvalidInput):
-                    find_strategy(part)(problem, current, **known)
+                    call_strategy(find_strategy(part), posed, current, name=part, **known)
         try:
-            plans.append(strategy(problem, current, **own))
+            plans.append(call_strategy(strategy, posed, current, name=name, **own))
         except InvalidInput as error:
             if any(defect.path in options for defect in error.defects):
                 raise
@@ -201,7 +219,8 @@ def _takes(name: str, option: str) -> bool:
 def _against(plan: Plan, best: Plan | None) -> str:
     if best is None or not plan.feasible or best.aggregate_latency <= 0:
         return ""
-    if plan is best:
+    if plan.aggregate_latency <= best.aggregate_latency * (1.0 + _ROUNDING):
+        # Of several that tie, each is.
         return "best"
     return f"{100 * (plan.aggregate_latency / best.aggregate_latency - 1):+.2f} %"
 

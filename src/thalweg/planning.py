@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from thalweg.compiling import plain_loops
 from thalweg.errors import Defects, StrategyError
 from thalweg.strategy import find_strategy, require_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from thalweg.model import Application, Network, Placement, Plan, Problem
 
@@ -55,10 +58,31 @@ def _pose_and_plan(
     if chosen is None or problem is None:  # Each attempt that gives nothing has been told.
         raise StrategyError("a problem that was not told")
     running = current.placement if isinstance(current, Plan) else current
-    found = chosen(problem, running, **options)
+    return problem, call_strategy(chosen, problem, running, name=strategy, **options)
+
+
+def call_strategy(
+    strategy: Callable[..., Plan],
+    problem: Problem,
+    current: Placement | None = None,
+    *,
+    name: str,
+    **options: Any,
+) -> Plan:
+    """The plan of a strategy, with how long it took.
+
+    Raises:
+        StrategyError: where it returns something else.
+    """
+    from thalweg.model import Plan
+
+    cells = len(problem.application.operators) * int(problem.network.node_site.size)
+    began_s = perf_counter()
+    with plain_loops(cells):
+        found = strategy(problem, current, **options)
     if not isinstance(found, Plan):
-        raise StrategyError(f"{strategy} returned {type(found).__name__}, not a Plan")
-    return problem, found
+        raise StrategyError(f"{name} returned {type(found).__name__}, not a Plan")
+    return replace(found, seconds=perf_counter() - began_s)
 
 
 def require_current(current: object, application: Application, network: Network) -> None:

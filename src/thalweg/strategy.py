@@ -10,9 +10,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from thalweg.errors import Defects, StrategyError, nearest
@@ -87,8 +89,8 @@ def broken_strategies() -> dict[str, str]:
 
 def find_strategy(name: str) -> Callable[..., Plan]:
     """The strategy of that name; `a+b` runs a and hands its placement to b as the current one."""
-    known = _load_all()
     parts = name.split("+") if isinstance(name, str) else []
+    known = _load_named(parts)
     defects = Defects()
     for part in parts or [str(name)]:
         if part not in known:
@@ -104,7 +106,7 @@ def find_strategy(name: str) -> Callable[..., Plan]:
 
 def require_options(name: str, options: dict[str, Any]) -> None:
     """Raise `InvalidInput` for options that no strategy of the chain takes."""
-    known = _load_all()
+    known = _load_named(name.split("+"))
     accepted = [option for part in name.split("+") for option in known[part].options]
     defects = Defects()
     for option in options:
@@ -154,6 +156,25 @@ def _load_entry_points() -> None:
         except Exception as error:
             # A plug-in that does not load must not take the others with it.
             _broken[point.name] = f"{type(error).__name__}: {error}"
+
+
+def _load_named(names: list[str]) -> dict[str, RegisteredStrategy]:
+    """At least these strategies; all of them where one is none of our own."""
+    for name in names:
+        if name not in _registered:
+            for module in _modules_of(name):
+                importlib.import_module(module)
+    return _registered if all(name in _registered for name in names) else _load_all()
+
+
+def _modules_of(name: str) -> Iterator[str]:
+    """The modules of ours in which a function carries `@strategy(name, …)`, by their source."""
+    mark = re.compile(rf'@strategy\(\s*"{re.escape(name)}"')
+    for room in _ROOMS:
+        folder = Path(__file__).parent / room.rpartition(".")[2]
+        for file in sorted(folder.glob("*.py")):
+            if mark.search(file.read_text(encoding="utf-8")):
+                yield f"{room}.{file.stem}"
 
 
 def _load_all() -> dict[str, RegisteredStrategy]:

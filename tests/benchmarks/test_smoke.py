@@ -44,6 +44,14 @@ DOCUMENTED = {
         "Vivaldi, polished: median relative error",
         "Vivaldi, polished, by dimensions: median relative error",
     ),
+    "first_minutes": (
+        "first plan",
+        "a plan, CPU",
+        "a plan against the imports",
+        "a plan on many nodes, CPU",
+        "a plan on many nodes, memory",
+        "study, fresh installation",
+    ),
     "foundation": (
         "import thalweg",
         "import numpy, beside it",

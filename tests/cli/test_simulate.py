@@ -56,7 +56,8 @@ def told(found):
 def test_a_run_is_told_in_tables(thalweg, town):
     shown = thalweg(*CALL)
     assert shown.code == 0
-    assert shown.err == ""
+    # The first time on a machine, loops are compiled.
+    assert shown.err in ("", "compiling loops, once: they are kept for the next time\n")
     head = shown.out.splitlines()[0]
     assert head.startswith("app on net by cloud-only: 10 s (1 s of warm-up), seed 0: ")
     for part in (

@@ -26,7 +26,7 @@ from fuzz.good_files import (
     write_tables,
 )
 from fuzz.test_loaders import not_for_ever
-from thalweg.cli.entry import app, run
+from thalweg.cli.entry import make_app, run
 
 # 0: done, 1: done and something is lacking, 2: refused, 3: planned, and not feasible.
 CODES = (0, 1, 2, 3)
@@ -108,7 +108,7 @@ def verbs_of(command: object, name: tuple[str, ...] = ()) -> Iterator[str]:
             yield from verbs_of(each, (*name, word))
 
 
-VERBS = sorted(verbs_of(typer.main.get_command(app)))
+VERBS = sorted(verbs_of(typer.main.get_command(make_app())))
 
 
 @pytest.fixture(scope="module")

@@ -10,61 +10,63 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from itertools import pairwise
 
 import typer
 
-from thalweg.cli.compare import compare
-from thalweg.cli.coordinates import coordinates
-from thalweg.cli.demo import demo
-from thalweg.cli.diff import diff
-from thalweg.cli.doctor import doctor
-from thalweg.cli.explain import explain
-from thalweg.cli.init import init
-from thalweg.cli.metrics import metrics
-from thalweg.cli.mobility import mobility
 from thalweg.cli.output import report_problems, say
-from thalweg.cli.plan import plan
-from thalweg.cli.profile import profile
-from thalweg.cli.reproduce import reproduce
-from thalweg.cli.rollback import rollback
-from thalweg.cli.run import run as run_pipeline
-from thalweg.cli.schedule import schedule
-from thalweg.cli.schema import schema
-from thalweg.cli.serve import serve
-from thalweg.cli.simulate import simulate
-from thalweg.cli.status import status
-from thalweg.cli.stop import stop
-from thalweg.cli.strategies import strategies
-from thalweg.cli.validate import validate
-from thalweg.cli.verify import verify
 from thalweg.cli.version import show_version
+from thalweg.compiling import report_compiling
 from thalweg.errors import InvalidInput, StrategyError, ThalwegError
 
-app = typer.Typer(
-    name="thalweg",
-    help="Decide where stream operators run, and prove what that costs.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.callback()(show_version)
-for verb in (demo, init, validate, plan, schedule, explain, diff, strategies, schema, coordinates):
-    app.command()(verb)
-app.command()(simulate)
-app.command()(compare)
-app.command()(profile)
-app.command("run")(run_pipeline)
-app.command()(status)
-app.command()(doctor)
-app.command()(verify)
-app.command()(stop)
-app.command()(rollback)
-app.command()(serve)
-app.command()(metrics)
-app.add_typer(reproduce, name="reproduce")
-app.add_typer(mobility, name="mobility")
+VERBS = {
+    "demo": "demo:demo",
+    "init": "init:init",
+    "validate": "validate:validate",
+    "plan": "plan:plan",
+    "schedule": "schedule:schedule",
+    "explain": "explain:explain",
+    "diff": "diff:diff",
+    "strategies": "strategies:strategies",
+    "schema": "schema:schema",
+    "coordinates": "coordinates:coordinates",
+    "simulate": "simulate:simulate",
+    "compare": "compare:compare",
+    "profile": "profile:profile",
+    "run": "run:run",
+    "status": "status:status",
+    "doctor": "doctor:doctor",
+    "verify": "verify:verify",
+    "stop": "stop:stop",
+    "rollback": "rollback:rollback",
+    "serve": "serve:serve",
+    "metrics": "metrics:metrics",
+    "reproduce": "reproduce:reproduce",
+    "mobility": "mobility:mobility",
+}
+"""Every verb, in the order of the help, with the place of its function in `thalweg.cli`."""
+
+
+def make_app(verbs: Iterable[str] = tuple(VERBS)) -> typer.Typer:
+    """The command line with these verbs."""
+    app = typer.Typer(
+        name="thalweg",
+        help="Decide where stream operators run, and prove what that costs.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(show_version)
+    for verb in verbs:
+        module, _, name = VERBS[verb].partition(":")
+        found = getattr(import_module(f"thalweg.cli.{module}"), name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=verb)
+        else:
+            app.command(verb)(found)
+    return app
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -72,7 +74,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     _let_print_anything()
     try:
-        app(words, prog_name="thalweg")
+        # Other verbs than the one that is asked for need not be loaded.
+        app = make_app(words[:1]) if words and words[0] in VERBS else make_app()
+        with report_compiling(_say_once("compiling loops, once: they are kept for the next time")):
+            app(words, prog_name="thalweg")
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else int(left.code is not None)
     except InvalidInput as error:
@@ -93,6 +98,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _report_own_error(error)
     return 0
+
+
+def _say_once(text: str) -> Callable[[], None]:
+    """Says it the first time that it is called."""
+    left = [text]
+    return lambda: say(left.pop()) if left else None
 
 
 def _let_print_anything() -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from thalweg.compiling import kernel
 from thalweg.estimate.queueing import LARGE_LOAD_RATIO, NEWTON_STEPS, SERIES_LIMIT
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def stable_dm1_sojourn_s(service_rate: float, interval_s: float) -> float:
     """Waiting and service time in D/M/1 where μ · interval > 1; of other queues nothing is said."""
     a = service_rate * interval_s

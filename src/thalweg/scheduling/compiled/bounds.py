@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from thalweg.compiling import kernel
 from thalweg.scheduling.compiled.latency import (
     Figures,
     Flags,
@@ -18,7 +18,7 @@ from thalweg.scheduling.compiled.latency import (
 )
 
 
-@njit(cache=True)
+@kernel
 def find_certain(f: Figures, allowed: Flags) -> Flags:
     """(streams, operators): whether no allowed cut of the stream has the operator on the fog."""
     cuts, streams = allowed.shape
@@ -36,7 +36,7 @@ def find_certain(f: Figures, allowed: Flags) -> Flags:
     return certain
 
 
-@njit(cache=True)
+@kernel
 def _add_operator(f: Figures, load: Load, stream: int, x: int, sign: int) -> None:
     load.streams[x] += sign
     load.plain[x] += sign * f.work_per_event[stream, x]
@@ -44,7 +44,7 @@ def _add_operator(f: Figures, load: Load, stream: int, x: int, sign: int) -> Non
     load.work[x] += sign * f.events[stream, x] * f.work_per_event[stream, x]
 
 
-@njit(cache=True)
+@kernel
 def all_arrivals(f: Figures) -> Floats:
     """(cuts, streams, operators): what `find_arrivals` finds, for all of them."""
     cuts, streams, operators = f.members.shape[0], f.events.shape[0], f.order.size
@@ -56,7 +56,7 @@ def all_arrivals(f: Figures) -> Floats:
     return arrivals
 
 
-@njit(cache=True)
+@kernel
 def _fill(f: Figures, load: Load, wanted: Flags) -> None:
     load.events[:] = 0.0
     load.work[:] = 0.0
@@ -68,7 +68,7 @@ def _fill(f: Figures, load: Load, wanted: Flags) -> None:
                 _add_operator(f, load, stream, x, 1)
 
 
-@njit(cache=True)
+@kernel
 def least_latencies(
     f: Figures,
     lightest: Figures,
@@ -125,7 +125,7 @@ def least_latencies(
     return latency
 
 
-@njit(cache=True)
+@kernel
 def _find_possible(f: Figures, allowed: Flags) -> Flags:
     """(streams, operators): whether some allowed cut of the stream leaves it to the cloud."""
     cuts, streams = allowed.shape

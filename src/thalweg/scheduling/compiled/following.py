@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from thalweg.compiling import kernel
 from thalweg.scheduling.compiled.latency import Flags, Floats, Integers
 
 
-@njit(cache=True)
+@kernel
 def follow_streams(
     order: Integers,
     source: Integers,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from thalweg.compiling import kernel
 from thalweg.scheduling.compiled.latency import Flags, Floats, Integers
 
 
-@njit(cache=True)
+@kernel
 def find_bargains(
     cost: Floats, weight: Floats, allowed: Flags, start: Integers
 ) -> tuple[Integers, Integers, Floats, Floats]:

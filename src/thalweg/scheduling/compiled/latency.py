@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from thalweg.compiling import kernel
 from thalweg.estimate.compiled.queueing import stable_dm1_sojourn_s
 
 Floats = npt.NDArray[np.float64]
@@ -79,7 +79,7 @@ class Load(NamedTuple):
     cpu: Floats
 
 
-@njit(cache=True)
+@kernel
 def dm1_sojourn_s(service_rate: float, interval_s: float) -> float:
     """Waiting and service time in D/M/1; `OVERLOAD_S` and more where the queue is unstable."""
     a = service_rate * interval_s
@@ -88,7 +88,7 @@ def dm1_sojourn_s(service_rate: float, interval_s: float) -> float:
     return stable_dm1_sojourn_s(service_rate, interval_s)
 
 
-@njit(cache=True)
+@kernel
 def window_latency_s(
     work_per_event: float,
     events: float,
@@ -114,7 +114,7 @@ def window_latency_s(
     return 0.5 * (arriving / windows_per_s) / (windows_per_s - arriving) + 1.0 / windows_per_s
 
 
-@njit(cache=True)
+@kernel
 def find_arrivals(f: Figures, stream: int, cut: int, done: Floats, arrival: Floats) -> None:
     """Seconds until the stream's events have come up to each operator in the cloud.
 
@@ -154,7 +154,7 @@ def find_arrivals(f: Figures, stream: int, cut: int, done: Floats, arrival: Floa
             )
 
 
-@njit(cache=True)
+@kernel
 def find_onward(f: Figures, load: Load, onward: Floats) -> None:
     """The slowest way from each operator in the cloud to a sink, its own latency included."""
     running = 0
@@ -180,7 +180,7 @@ def find_onward(f: Figures, load: Load, onward: Floats) -> None:
         onward[x] = own + slowest
 
 
-@njit(cache=True)
+@kernel
 def slowest_way(arrival: Floats, onward: Floats) -> tuple[float, int]:
     """L of a stream, and the operator at which its slowest way comes up; the first of equals."""
     slowest, at = -math.inf, -1
@@ -190,7 +190,7 @@ def slowest_way(arrival: Floats, onward: Floats) -> tuple[float, int]:
     return slowest, at
 
 
-@njit(cache=True)
+@kernel
 def add_stream(f: Figures, load: Load, stream: int, cut: int, sign: int) -> None:
     """Add what the stream leaves to the cloud at the cut, or take it away."""
     for x in range(f.order.size):
@@ -209,7 +209,7 @@ def add_stream(f: Figures, load: Load, stream: int, cut: int, sign: int) -> None
                 load.cpu[x] = 0.0
 
 
-@njit(cache=True)
+@kernel
 def all_latencies(f: Figures, onward: Floats, wanted: Flags, latency: Floats) -> None:
     """L of every wanted (cut, stream); what is not wanted gets ∞."""
     operators = f.order.size

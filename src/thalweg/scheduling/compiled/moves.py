@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from thalweg.compiling import kernel
 from thalweg.scheduling.compiled.latency import (
     Figures,
     Flags,
@@ -20,7 +20,7 @@ from thalweg.scheduling.compiled.latency import (
 )
 
 
-@njit(cache=True)
+@kernel
 def settle(f: Figures, choice: Integers, load: Load, onward: Floats, arrivals: Floats) -> None:
     """Load of the cloud, the ways through it, and the arrivals of all streams, from scratch."""
     load.events[:] = 0.0
@@ -36,7 +36,7 @@ def settle(f: Figures, choice: Integers, load: Load, onward: Floats, arrivals: F
     find_onward(f, load, onward)
 
 
-@njit(cache=True)
+@kernel
 def stream_latencies(arrivals: Floats, onward: Floats) -> Floats:
     """L of every stream."""
     latency = np.empty(arrivals.shape[0])
@@ -45,7 +45,7 @@ def stream_latencies(arrivals: Floats, onward: Floats) -> Floats:
     return latency
 
 
-@njit(cache=True)
+@kernel
 def cloud_excess(f: Figures, load: Load) -> float:
     """By how much memory or CPU of the cloud are overdrawn, relative; 0 where they are not."""
     memory, cpu = 0.0, 0.0
@@ -61,7 +61,7 @@ def cloud_excess(f: Figures, load: Load) -> float:
     return excess
 
 
-@njit(cache=True)
+@kernel
 def _last_on_fog(f: Figures, stream: int, cut: int, entry: int, done: Floats) -> int:
     """The sender on the fog whose events reach the entry last; −1 where that is a source."""
     slowest, found = -math.inf, -1
@@ -78,7 +78,7 @@ def _last_on_fog(f: Figures, stream: int, cut: int, entry: int, done: Floats) ->
     return found
 
 
-@njit(cache=True)
+@kernel
 def shorten(
     f: Figures,
     choice: Integers,
@@ -135,7 +135,7 @@ def shorten(
     return total_bps
 
 
-@njit(cache=True)
+@kernel
 def _latest_of_others(arrivals: Floats, operator: int, stream: int) -> float:
     latest = -math.inf
     for other in range(arrivals.shape[0]):
@@ -144,7 +144,7 @@ def _latest_of_others(arrivals: Floats, operator: int, stream: int) -> float:
     return latest
 
 
-@njit(cache=True)
+@kernel
 def improve(
     f: Figures,
     choice: Integers,

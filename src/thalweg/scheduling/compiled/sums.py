@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from thalweg.compiling import kernel
 from thalweg.scheduling.compiled.latency import Flags, Floats
 
 
-@njit(cache=True)
+@kernel
 def add_up(chosen: Flags, amounts: Floats) -> Floats:
     """(cuts, streams): the sum of the amounts (parts, streams) of the chosen (cuts, parts)."""
     cuts, parts = chosen.shape
@@ -22,7 +22,7 @@ def add_up(chosen: Flags, amounts: Floats) -> Floats:
     return total
 
 
-@njit(cache=True)
+@kernel
 def find_largest(chosen: Flags, amounts: Floats) -> Floats:
     """(cuts, streams): the largest amount of the chosen parts; 0 where none is chosen."""
     cuts, parts = chosen.shape

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from thalweg.compiling import kernel, part
+from thalweg.compiling import part, search_kernel
 from thalweg.model.graph import Floats
 from thalweg.placement.local_search.compiled.costs import service_s, transfer_s, way_between
 from thalweg.placement.local_search.figures import (
@@ -27,7 +27,7 @@ def _edge_cost(f: Figures, e: int, a: int, b: int) -> float:
     return f.edge[e, EDGE_PATHS] * seconds if seconds > 0.0 else 0.0
 
 
-@kernel
+@search_kernel
 def own_costs(f: Figures, copy: int, nodes: Integers, placed: Integers) -> Floats:
     """Service of the copy on each node, and the edges to copies that are placed (not −1)."""
     cost = np.zeros(nodes.size)
@@ -58,7 +58,7 @@ def _pair_cost(f: Figures, i: int, j: int, a: int, b: int) -> float:
     return cost
 
 
-@kernel
+@search_kernel
 def pair_costs(
     f: Figures, i: int, j: int, nodes_i: Integers, nodes_j: Integers, second: Integers
 ) -> Floats:

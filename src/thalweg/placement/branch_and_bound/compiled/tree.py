@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg.compiling import kernel, part
+from thalweg.compiling import part, search_kernel
 from thalweg.model.graph import Floats
 from thalweg.placement.branch_and_bound.compiled.tables import own_costs
 from thalweg.placement.local_search.compiled.state import (
@@ -181,7 +181,7 @@ def _rest_fits(
     return True
 
 
-@kernel
+@search_kernel
 def walk(f: Figures, s: State, t: Tables, w: Walk, steps: int) -> bool:
     """Search on; True when everything was looked at or ruled out, False after so many placements.
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from thalweg.compiling import kernel, part
+from thalweg.compiling import part, search_kernel
 from thalweg.model.graph import Floats
 from thalweg.placement.local_search.compiled.costs import (
     may_run_in,
@@ -221,7 +221,7 @@ def _try_item(f: Figures, s: State, stage: int, item: int, members: Integers) ->
     return settle(f, s, before)
 
 
-@kernel
+@search_kernel
 def descend(f: Figures, s: State, cursor: Integers, budget: int) -> bool:
     """Move while it helps; True at a local optimum, False when the budget is used up before.
 
@@ -254,7 +254,7 @@ def descend(f: Figures, s: State, cursor: Integers, budget: int) -> bool:
     return True
 
 
-@kernel
+@search_kernel
 def perturb(f: Figures, s: State, draws: Floats) -> None:
     """Put some copies elsewhere: the one drawn and those nearest to it in the graph.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from thalweg.compiling import kernel, part
+from thalweg.compiling import part, search_kernel
 from thalweg.model.graph import Floats, Index
 from thalweg.placement.local_search.compiled.costs import (
     may_run_in,
@@ -153,7 +153,7 @@ def _next_host(f: Figures, s: State, members: Integers, count: int, k: int) -> i
     return n if _group_may_run_in(f.pin, f.tier, members, count, f.spot[n]) else -1
 
 
-@kernel
+@search_kernel
 def find_best(
     f: Figures, s: State, members: Integers, count: int, least: float
 ) -> tuple[float, int]:
@@ -232,7 +232,7 @@ def settle(f: Figures, s: State, before: Integers) -> bool:
     return False
 
 
-@kernel
+@search_kernel
 def is_better(violation: float, latency: float, than: float, than_s: float) -> bool:
     """Whether less is violated, or as much at less latency, by more than rounding."""
     if abs(violation - than) > _SAME_VIOLATION * than:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg.compiling import kernel, part
+from thalweg.compiling import part, search_kernel
 from thalweg.estimate.constraints import ROUNDING
 from thalweg.model.graph import Floats
 from thalweg.placement.local_search.compiled.costs import (
@@ -252,7 +252,7 @@ def _evaluate_edges(f: Figures, s: State) -> tuple[float, float]:
     return violation, latency
 
 
-@kernel
+@search_kernel
 def evaluate(f: Figures, s: State) -> None:
     """Loads, costs and totals of the placement `s.at`, from scratch.
 
