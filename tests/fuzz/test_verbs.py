@@ -90,7 +90,7 @@ LINES: dict[str, list[str]] = {
         "!metrics nothing",
         "!metrics",
         "!metrics rules app.json",
-    ],  # fmt: skip
+    ],
     "mobility handover": [
         f"!mobility handover {_TRACKS} --move nonsense --folder new",
         "!mobility handover none.parquet --move 5=broker-b --folder new",
