@@ -62,6 +62,7 @@ def test_kernels_call_the_same_form_of_others():
         assert add_doubles(values, 3.0) == 4.0
         # As NumPy has it, not as Python does.
         assert add_doubles(values, 0.0) == np.inf
+        assert type(add_doubles(values, 3.0)) is float
     assert add_doubles(values, 3.0) == 4.0
     assert add_doubles(values, 0.0) == np.inf
     assert double.plain(2.0) == 4.0

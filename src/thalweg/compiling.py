@@ -52,7 +52,7 @@ class Kernel:
             # Dividing by zero gives ∞, as in what is compiled; Python's own numbers would raise.
             given = [np.float64(a) if type(a) is float else a for a in arguments]
             with np.errstate(all="ignore"):
-                return self.plain(*given)
+                return _as_compiled(self.plain(*given))
         finally:
             self._spent_s += perf_counter() - began_s
 
@@ -114,6 +114,15 @@ def report_compiling(report: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _on_compile.remove(report)
+
+
+def _as_compiled(answer: object) -> object:
+    """Python's own numbers, which compiled functions return, in place of NumPy's."""
+    import numpy as np
+
+    if isinstance(answer, np.generic):
+        return answer.item()
+    return tuple(map(_as_compiled, answer)) if type(answer) is tuple else answer
 
 
 def _make(function: _Function, **options: Any) -> _Function:
