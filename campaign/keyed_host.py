@@ -48,7 +48,8 @@ def keep(folder: Path, orders: Orders, sites: Sites) -> None:
         run = state.successor if target == "successor" else state.running
         return sites[site if run is None else run.site].pid
 
-    striker = Striker(orders, find)
+    # An operator moves step by step, from one site to the other.
+    striker = Striker(orders, find, is_sequential=True)
     with KeyedKeeper(spec, sites, on_step=striker.before, on_done=striker.done) as keeper:
         while True:
             wanted = (folder / "wanted.txt").read_text(encoding="utf-8").strip()

@@ -107,11 +107,19 @@ class Striker:
     """The hook: told of every step, it carries out the order for it, if there is one.
 
     `find` gives the number of the process that a target is, for the site of a step. Several sites
-    may be taken through steps at the same time; of each, what came last is remembered.
+    may be taken through steps at the same time; of each, what came last is remembered. With
+    `is_sequential`, any next step says that the one before it is written down.
     """
 
-    def __init__(self, orders: Orders, find: Callable[[Target, str], int | None]) -> None:
+    def __init__(
+        self,
+        orders: Orders,
+        find: Callable[[Target, str], int | None],
+        *,
+        is_sequential: bool = False,
+    ) -> None:
         self._orders, self._find = orders, find
+        self._is_sequential = is_sequential
         self._last: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -119,8 +127,10 @@ class Striker:
         """A step is about to be taken; what came before it at its site is written down."""
         site = _site_of(step)
         with self._lock:
-            if site in self._last:
-                self._strike(self._last[site], site, "after")
+            ended = list(self._last) if self._is_sequential else [site]
+            for other in ended:
+                if other in self._last:
+                    self._strike(self._last[other], other, "after")
             self._strike(type(step).__name__, site, "before")
 
     def done(self, step: Any) -> None:
