@@ -1,6 +1,7 @@
 """Settings of all tests, and how long every file of them takes."""
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from hypothesis import HealthCheck, settings
 # A busy machine must not make a right answer fail.
 settings.register_profile("thalweg", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("thalweg")
+
+# Whether a loop was compiled before is chance, and so is a note about it.
+os.environ.setdefault("THALWEG_QUIET", "1")
 
 # `make check` runs what it has the time for.
 SECONDS_FILE = Path(__file__).resolve().parents[1] / ".cache" / "test-seconds.json"

@@ -101,8 +101,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say_once(text: str) -> Callable[[], None]:
-    """Says it the first time that it is called."""
-    left = [text]
+    """Says it the first time that it is called, unless people want no notes on progress."""
+    left = [] if os.environ.get("THALWEG_QUIET") else [text]
     return lambda: say(left.pop()) if left else None
 
 
