@@ -1,4 +1,4 @@
-"""How long does who has just installed Thalweg wait for the first answers?
+"""How long does a new user wait for the first answers?
 
 A fresh installation is a copy of the package without byte code and without compiled loops. Measured
 are the first plan of the example of `thalweg init`, the same again, a plan on a large network, and
@@ -163,7 +163,7 @@ def _study(settings: Settings, folder: Path) -> list[Row]:
 REGISTER.add(
     Benchmark(
         name="first_minutes",
-        question="How long does who has just installed Thalweg wait for the first answers?",
+        question="How long does a new user wait for the first answers?",
         run=run,
     )
 )

@@ -32,18 +32,18 @@ class Kernel:
     """A function of loops, as Python has it and as Numba compiles it."""
 
     def __init__(
-        self, function: FunctionType, *, most_cells: float = math.inf, **options: bool
+        self, function: FunctionType, *, max_cells: float = math.inf, **options: bool
     ) -> None:
         update_wrapper(self, function)
         self._function = function
-        self._most_cells = most_cells
+        self._max_cells = max_cells
         self._options = options
         self._spent_s = 0.0
 
     def __call__(self, *arguments: object) -> object:
         """The result of the function."""
         cells = _plain_cells.get()
-        if cells is None or cells > self._most_cells or self._spent_s > self._worth_s:
+        if cells is None or cells > self._max_cells or self._spent_s > self._worth_s:
             return self.compiled(*arguments)
         import numpy as np
 
@@ -93,7 +93,7 @@ def leaf(function: _Function) -> _Function:
 
 def search_kernel(function: _Function) -> _Function:
     """As `kernel`, for a search that may have to end with its time."""
-    return _make(function, most_cells=SEARCH_CELLS)
+    return _make(function, max_cells=SEARCH_CELLS)
 
 
 @contextmanager

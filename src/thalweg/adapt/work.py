@@ -3,8 +3,8 @@
 What is measured is the CPU of a batch: a constant of its site and fragment, for what a batch costs
 whatever is in it, and the work of all operators of the fragment on their events. The declared
 figures are the prior, in proportion to which a batch's work is shared out: all of them may be wrong
-by one factor, and each by another one. Batches with other operators, or in another proportion, tell
-operators apart; what they do not tell apart keeps a wide interval.
+by one factor, and each by another one. Batches with other operators, or in another proportion, set
+operators apart; what they do not distinguish keeps a wide interval.
 
 With x for operators, s for sites with their fragments, n for events (counted once for each window
 that they are in) and w for the declared work per event, a batch's instructions y are
