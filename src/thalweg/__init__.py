@@ -17,7 +17,6 @@ from thalweg.strategy import strategies, strategy
 
 if TYPE_CHECKING:
     from thalweg import scenarios
-    from thalweg.comparison import compare
     from thalweg.files.load import (
         load_application,
         load_changes,
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
         Workload,
     )
     from thalweg.simulate.run import simulate
+    from thalweg.study.comparison import compare
+    from thalweg.study.run import study
 
 __version__ = "0.1.0"
 
@@ -73,11 +74,12 @@ __all__ = [
     "simulate",
     "strategies",
     "strategy",
+    "study",
 ]
 
 # `import thalweg` loads neither NumPy nor a parser: each comes with the first name that needs it.
 _ON_DEMAND = {
-    "compare": "thalweg.comparison",
+    "compare": "thalweg.study.comparison",
     "json_schema": "thalweg.files.schema",
     "load_application": "thalweg.files.load",
     "load_changes": "thalweg.files.load",
@@ -91,7 +93,7 @@ _ON_DEMAND = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'thalweg' has no attribute {name!r}")
-    if name in ("scenarios", "simulate"):  # The second one can be called.
+    if name in ("scenarios", "simulate", "study"):  # The last two can be called.
         return import_module(f"thalweg.{name}")
     return getattr(import_module(_ON_DEMAND.get(name, "thalweg.model")), name)
 

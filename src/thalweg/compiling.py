@@ -26,6 +26,7 @@ SEARCH_CELLS = 1_500
 """Operators × nodes up to which a search ends by itself, run as Python has it."""
 _plain_cells: ContextVar[int | None] = ContextVar("plain cells", default=None)
 _on_compile: list[Callable[[], None]] = []
+_made: list[str] = []
 
 
 class Kernel:
@@ -72,6 +73,7 @@ class Kernel:
     def compiled(self) -> Callable[..., object]:
         """The function as Numba compiles it, kept beside its source from one process to another."""
         njit = _load_njit()
+        _made.append(self._function.__qualname__)
         options = {"cache": True, "error_model": "numpy", **self._options}
         return cast("Callable[..., object]", njit(**options)(_bind(self._function, "compiled")))
 
@@ -114,6 +116,11 @@ def report_compiling(report: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _on_compile.remove(report)
+
+
+def count_loops() -> int:
+    """How many loops run compiled in this process so far."""
+    return len(_made)
 
 
 def _as_compiled(answer: object) -> object:

@@ -1,32 +1,70 @@
-"""`thalweg compare`: several strategies on the same problem."""
+"""`thalweg compare`: several strategies on one or more problems."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem, read_options
-from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
+from thalweg.cli.inputs import ApplicationArgument, load_problem, read_options
+from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, tell
 from thalweg.cli.plan import NOT_FEASIBLE
 
 if TYPE_CHECKING:
+    from thalweg.errors import Defects
     from thalweg.model import Problem
+    from thalweg.study.result import Study
+
+NetworksArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="NETWORK…", help="Network files (YAML or JSON) or Parquet folders."),
+]
+VaryOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vary",
+        metavar="NAME=VALUES",
+        help="Sweep rates, bandwidth or latency (factors), or option.NAME: "
+        "rates=1..4, rates=1,2,4, rates=0.5..2:0.5; repeatable, all are combined.",
+    ),
+]
 
 
 def compare(
     application: ApplicationArgument,
-    network: NetworkArgument,
+    networks: NetworksArgument,
     strategies: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--strategies",
+            "--strategy",
             "-s",
             metavar="A,B,C",
-            help="Names of strategies, separated by commas; see `thalweg strategies`.",
+            help="Names of strategies, separated by commas; those of the family if left out.",
         ),
-    ] = "aels,aels-rp,aels-rp-la,cloud-only,tcep,aels-rp-la+improve",
+    ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            "--seeds", metavar="N", help="Draw the source rates N times; 1: as they are declared."
+        ),
+    ] = 1,
+    spread: Annotated[
+        float, typer.Option("--spread", help="How far rates are drawn from those declared, 0 to 1.")
+    ] = 0.5,
+    vary: VaryOption = None,
+    simulate: Annotated[
+        str | None,
+        typer.Option(
+            "--simulate", metavar="DURATION", help="Also simulate each feasible plan for so long."
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline", metavar="NAME", help="What others are tested against; else cloud-only."
+        ),
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -35,37 +73,96 @@ def compare(
             help="Option of the strategies that take it; repeatable.",
         ),
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option("--on", metavar="ADDRESS", help="Spark to run on; else in this process."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write every point (.csv, .parquet), or all (.json)."),
+    ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Also draw the comparison (.png, .svg or .pdf).")
+        Path | None, typer.Option("--plot", help="Draw the main figures (.pdf, .svg or .png).")
     ] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
-    """Compare what strategies make of one problem. Exit code 3: no plan is feasible."""
+    """Compare what strategies make of one or more problems. Exit code 3: no plan is feasible."""
     from thalweg.cli.output_files import require_place, write_beside
-    from thalweg.comparison import compare as compare_strategies
     from thalweg.errors import Defects
     from thalweg.plotting import PLOT_ENDINGS, require_plotting
-    from thalweg.strategy import find_strategy
+    from thalweg.study.planned import require_strategies
+    from thalweg.study.run import study
+    from thalweg.study.saving import ENDINGS
+    from thalweg.study.variation import parse_variations
 
+    if plot is not None:
+        require_plotting()
     defects = Defects()
-    names = [name.strip() for name in strategies.split(",") if name.strip()]
-    with progress("loading"):
-        if plot is not None:
-            require_plotting()
-        posed = defects.attempt("", lambda: load_problem(application, network))
-        options = defects.attempt("", lambda: read_options(option or [])) or {}
-        for name in names:
-            defects.attempt("", lambda name=name: find_strategy(name))  # type: ignore[misc]
-        require_place(defects, plot, PLOT_ENDINGS)
+    problems = _load(defects, application, networks)
+    options = defects.attempt("", lambda: read_options(option or [])) or {}
+    varied = defects.attempt("", lambda: parse_variations(vary or []))
+    seconds = defects.attempt("", lambda: _read_duration(simulate))
+    names = None if strategies is None else _split(strategies)
+    if names is not None and (defects or not names):
+        require_strategies(defects, names, [])
+    require_place(defects, output, ENDINGS)
+    require_place(defects, plot, PLOT_ENDINGS)
     defects.raise_if_any()
-    problem = cast("Problem", posed)
-    with progress("planning"):
-        found = compare_strategies(problem.application, problem.network, names, **options)
+    with counting("planning") as count:
+        found = study(
+            problems[0].application,
+            [problem.network for problem in problems],
+            names,
+            seeds=seeds,
+            vary=varied,
+            spread=spread,
+            baseline=baseline,
+            simulate_s=seconds,
+            on=on,
+            on_progress=count,
+            **options,
+        )
+    if output is not None:
+        write_beside(output, found.save)
     if plot is not None:
         write_beside(plot, found.plot)
-    if format is Format.JSON:
-        print_json(found.to_dict())
-    else:
-        print_table(*found.table(), title=found.headline)
-    if found.best is None:
+    _print(found, format)
+    if not found.any_feasible:
         raise typer.Exit(NOT_FEASIBLE)
+
+
+def _load(defects: Defects, application: Path, networks: list[Path]) -> list[Problem]:
+    """The problems that the application and each of the networks pose."""
+    loaded = [
+        defects.attempt("", lambda network=network: load_problem(application, network))  # type: ignore[misc]
+        for network in networks
+    ]
+    return [problem for problem in loaded if problem is not None]
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _read_duration(text: str | None) -> float | None:
+    """Seconds; a bare number means seconds, too."""
+    if text is None:
+        return None
+    from thalweg.units import DURATION, parse_quantity
+
+    try:
+        return float(text)
+    except ValueError:
+        return parse_quantity(text, DURATION, path="--simulate")
+
+
+def _print(found: Study, form: Format) -> None:
+    if form is Format.JSON:
+        print_json(found.to_dict())
+        return
+    for number, table in enumerate(found.tables()):
+        if number:
+            tell("")
+        print_table(table.names, table.rows, title=table.title)
+    for line in found.notes():
+        tell(line)

@@ -133,3 +133,13 @@ class LinkWan:
         """The same graph with less free on these links."""
         # Routes depend on latency alone, so the tables stay true.
         return replace(self, available=less(self.available, links, bps))
+
+    def scaled(self, *, latency: float = 1.0, bandwidth: float = 1.0) -> LinkWan:
+        """The same with every latency and every bandwidth times these factors."""
+        return replace(
+            self,
+            latency=self.latency * latency,
+            bandwidth=self.bandwidth * bandwidth,
+            available=self.available * bandwidth,
+            _tables={},  # Sums of scaled latencies may tie otherwise.
+        )

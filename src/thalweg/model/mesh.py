@@ -73,6 +73,15 @@ class MeshWan:
         """The same mesh with less free on these links."""
         return replace(self, available=less(self.available, links, bps))
 
+    def scaled(self, *, latency: float = 1.0, bandwidth: float = 1.0) -> MeshWan:
+        """The same with every latency and every bandwidth times these factors."""
+        return replace(
+            self,
+            latency=self.latency * latency,
+            bandwidth=self.bandwidth * bandwidth,
+            available=self.available * bandwidth,
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CoordinateWan:
@@ -156,6 +165,16 @@ class CoordinateWan:
         amounts = np.concatenate([self.taken_bps, np.broadcast_to(bps, np.shape(links)).ravel()])
         taken = np.bincount(position, weights=amounts, minlength=taken_links.size)
         return replace(self, taken_links=taken_links, taken_bps=taken.astype(float))
+
+    def scaled(self, *, latency: float = 1.0, bandwidth: float = 1.0) -> CoordinateWan:
+        """The same mesh with every latency and every bandwidth times these factors."""
+        return replace(
+            self,
+            position_s=self.position_s * latency,
+            height_s=self.height_s * latency,
+            capacity_bps=self.capacity_bps * bandwidth,
+            taken_bps=self.taken_bps * bandwidth,
+        )
 
 
 def _mesh_route(a: int, b: int, site_count: int) -> Links:

@@ -144,6 +144,15 @@ class TreeWan:
         """The same tree with less free on these links."""
         return replace(self, available=less(self.available, links, bps))
 
+    def scaled(self, *, latency: float = 1.0, bandwidth: float = 1.0) -> TreeWan:
+        """The same with every latency and every bandwidth times these factors."""
+        return replace(
+            self,
+            latency=self.latency * latency,
+            bandwidth=self.bandwidth * bandwidth,
+            available=self.available * bandwidth,
+        )
+
 
 def tree_depth(parent: Index) -> Index:
     """How many links each site is below the root, whose parent is −1."""

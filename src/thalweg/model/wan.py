@@ -63,3 +63,7 @@ class Wan(Protocol):
     def reserved(self, links: npt.ArrayLike, bps: npt.ArrayLike) -> Wan:
         """The same network with this much less free on these links (never below 0)."""
         ...
+
+    def scaled(self, *, latency: float = 1.0, bandwidth: float = 1.0) -> Wan:
+        """The same network, every latency and every bandwidth times these factors."""
+        ...

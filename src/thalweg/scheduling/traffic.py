@@ -56,7 +56,7 @@ def measure_streams(problem: Problem, model: ResponseModel | None = None) -> Str
     from thalweg.scheduling.compiled.following import follow_streams
 
     model = model or ResponseModel()
-    cloud = _require_fog_and_cloud(problem)
+    cloud = require_fog_and_cloud(problem)
     app, births = problem.application, problem.births
     columns, graph = app.columns, app.graph
     site = distinct(births.site)
@@ -114,7 +114,7 @@ def _find_fed(
     return fed
 
 
-def _require_fog_and_cloud(problem: Problem) -> int:
+def require_fog_and_cloud(problem: Problem) -> int:
     """The cloud node: the lowest that every sink may run on."""
     app, net = problem.application, problem.network
     defects = Defects()

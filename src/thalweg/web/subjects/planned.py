@@ -11,9 +11,9 @@ from itertools import count
 
 import numpy as np
 
-from thalweg.comparison import compare as compare_strategies
 from thalweg.estimate.evaluate import make_plan
 from thalweg.model import Network, Placement, Plan, Problem
+from thalweg.study.comparison import compare as compare_strategies
 from thalweg.units import BANDWIDTH, CPU_SPEED, DURATION, EVENT_RATE, SIZE
 from thalweg.web.grouping import Grouping
 from thalweg.web.picture import Picture, sites_in_use

@@ -1,0 +1,216 @@
+"""A study as a figure for a paper: as wide as a page, means with 95 % intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+from thalweg.plotting import COLOURS, require_plotting
+from thalweg.study.families import BY_NAME, Figure
+from thalweg.study.planned import Row
+from thalweg.study.tables import scale_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from thalweg.study.result import Study
+
+PAGE_WIDTH_IN = 7.16
+"""As wide as two columns of a journal."""
+_ROW_HEIGHT_IN = 1.75
+_MARKERS = "osD^vP*X<>hp"
+_LINES: tuple[Literal["-", "--", ":"], ...] = ("-", "--", ":")
+_STYLE: Any = {
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.labelsize": 8.0,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "legend.fontsize": 7.0,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.linewidth": 0.4,
+    "grid.alpha": 0.4,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.5,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+}
+
+
+def draw_study(study: Study) -> Drawing:
+    """A row of panels for each case: over the first swept numbers, else a dot per strategy."""
+    require_plotting()
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Drawing
+
+    swept = next((name for name, values in study.vary.items() if _are_numbers(values)), None)
+    figures = _figures(study)
+    count = len(study.strategies)
+    height = _ROW_HEIGHT_IN if swept else 0.65 + 0.17 * count
+    with mpl.rc_context(_STYLE):
+        legend = 0.25 + 0.17 * math.ceil(count / 5) if swept else 0.3
+        size = (PAGE_WIDTH_IN, height * len(study.cases) + legend)
+        drawing = Drawing(figsize=size, layout="constrained")
+        panels = drawing.subplots(
+            len(study.cases), len(figures), squeeze=False, sharey="none" if swept else "row"
+        )
+        for row, case in enumerate(study.cases):
+            for column, figure in enumerate(figures):
+                panel = panels[row, column]
+                own = _select(study, case, figure.name, swept)
+                if swept is None:
+                    _draw_dots(panel, study.strategies, own, figure)
+                else:
+                    _draw_lines(panel, study.strategies, own, swept)
+                _label(panel, study, case, figure, swept, row=row, column=column)
+        _add_key(drawing, study, swept)
+    return drawing
+
+
+def _figures(study: Study) -> list[Figure]:
+    """The three main figures of the family that the study has."""
+    names = list(study.family.shown[:3])
+    if study.simulate_s is not None:
+        names[-1] = "simulated_latency_s"
+    known = {row["figure"] for row in study.summary}
+    return [BY_NAME[name] for name in names if name in known] or [BY_NAME[names[0]]]
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+
+
+def _select(study: Study, case: str, figure: str, swept: str | None) -> list[Row]:
+    """The means of a figure; parameters that are not drawn have their first value."""
+    fixed = {name: values[0] for name, values in study.vary.items() if name != swept}
+    wanted = {"case": case, "figure": figure, **fixed}
+    return [
+        row
+        for row in study.summary
+        if all(row[name] == value for name, value in wanted.items()) and math.isfinite(row["mean"])
+    ]
+
+
+def _scaled(row: Row, scale: float) -> tuple[float, float]:
+    """The mean and half of its interval, 0 where there is none."""
+    low, high = row["low"], row["high"]
+    half = 0.0 if low is None or high is None else (high - low) / 2
+    return row["mean"] / scale, half / scale
+
+
+def _draw_lines(panel: Axes, strategies: Sequence[str], rows: Sequence[Row], swept: str) -> None:
+    """A line for each strategy, a little beside each other; hollow: not feasible at every seed."""
+    scale, _ = scale_of(rows)
+    values = sorted({row[swept] for row in rows})
+    step = min((b - a for a, b in pairwise(values)), default=1.0)
+    for number, strategy in enumerate(strategies):
+        own = sorted((r for r in rows if r["strategy"] == strategy), key=lambda r: r[swept])
+        if not own:
+            continue
+        shift = 0.3 * step * ((number + 0.5) / len(strategies) - 0.5)
+        at = [row[swept] + shift for row in own]
+        means, halves = zip(*(_scaled(row, scale) for row in own), strict=True)
+        colour, marker = COLOURS[number % len(COLOURS)], _MARKERS[number % len(_MARKERS)]
+        panel.errorbar(
+            at,
+            means,
+            yerr=halves,
+            color=colour,
+            elinewidth=0.7,
+            capsize=1.3,
+            linestyle=_LINES[number // len(COLOURS) % len(_LINES)],
+        )
+        for k, row in enumerate(own):
+            fill = colour if row["feasible"] == row["planned"] else "white"
+            panel.plot(at[k], means[k], marker=marker, color=colour, markerfacecolor=fill, zorder=3)
+    if len(values) <= 8:
+        panel.set_xticks(values, [f"{value:g}" for value in values])
+
+
+def _draw_dots(panel: Axes, strategies: Sequence[str], rows: Sequence[Row], figure: Figure) -> None:
+    """A dot with its interval for each strategy; hollow: not feasible at every seed."""
+    scale, _ = scale_of(rows)
+    told = {row["strategy"]: row for row in rows}
+    for place, strategy in enumerate(strategies):
+        if strategy not in told:
+            continue
+        row = told[strategy]
+        mean, half = _scaled(row, scale)
+        colour = COLOURS[2] if row["best"] else COLOURS[0]
+        fill = colour if row["feasible"] == row["planned"] else "white"
+        panel.errorbar(mean, place, xerr=half or None, color=colour, marker="o", linestyle="none",
+                       markerfacecolor=fill, elinewidth=1.0, capsize=2.0)  # fmt: skip
+    panel.set_yticks(range(len(strategies)), list(strategies))
+    panel.set_ylim(len(strategies) - 0.4, -0.6)
+    means = [row["mean"] for row in rows if row["mean"] > 0]
+    if figure.name == "seconds" or (means and max(means) > 50 * min(means)):
+        panel.set_xscale("log")
+    else:
+        panel.set_xlim(left=0)
+
+
+def _label(
+    panel: Axes,
+    study: Study,
+    case: str,
+    figure: Figure,
+    swept: str | None,
+    *,
+    row: int,
+    column: int,
+) -> None:
+    _, prefix = scale_of(_select(study, case, figure.name, swept))
+    unit = f" [{prefix}{figure.unit}]" if figure.unit else ""
+    name = f"{_NAMES.get(figure.name, figure.label)}{unit}"
+    last = row == len(study.cases) - 1
+    panel.grid(axis="both" if swept else "x")
+    panel.set_axisbelow(True)
+    if swept is None:
+        panel.set_xlabel(name)
+    else:
+        panel.set_ylabel(name)
+        if last:
+            panel.set_xlabel(_SWEPT.get(swept, swept))
+    if column == 0 and len(study.cases) > 1:
+        panel.set_title(case, loc="left", fontweight="bold")
+
+
+_NAMES = {
+    "aggregate_latency_s": "aggregate latency",
+    "response_time_s": "response time",
+    "simulated_latency_s": "simulated latency",
+}
+_SWEPT = {
+    "rates": "source rates, times those declared",
+    "bandwidth": "bandwidth, times that declared",
+    "latency": "latency of links, times that declared",
+}
+
+
+def _add_key(drawing: Drawing, study: Study, swept: str | None) -> None:
+    """What colours, dots and bars mean, below the panels."""
+    from matplotlib.lines import Line2D
+
+    handles = []
+    if swept is not None:
+        handles = [
+            Line2D([], [], color=COLOURS[k % len(COLOURS)], marker=_MARKERS[k % len(_MARKERS)],
+                   linestyle=_LINES[k // len(COLOURS) % len(_LINES)], label=name)
+            for k, name in enumerate(study.strategies)
+        ]  # fmt: skip
+    else:
+        handles = [Line2D([], [], color=COLOURS[2], marker="o", linestyle="none", label="best")]
+    if any(row["feasible"] < row["planned"] for row in study.summary):
+        seeds = "not feasible at every seed" if len(study.seeds) > 1 else "not feasible"
+        handles.append(Line2D([], [], color="grey", marker="o", markerfacecolor="white",
+                              linestyle="none", label=seeds))  # fmt: skip
+    if len(study.seeds) > 1:
+        text = f"mean of {len(study.seeds)} seeds, 95 % interval"
+        handles.append(Line2D([], [], color="grey", marker="|", linestyle="-", label=text))
+    columns = 5 if swept else len(handles)
+    drawing.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
