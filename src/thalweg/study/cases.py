@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from thalweg.errors import Defects
+from thalweg.errors import Defect, Defects, InvalidInput, join_path
 from thalweg.model import Application, Network, Problem
 from thalweg.study.draws import draw_rates
 
@@ -47,7 +48,8 @@ def read_cases(
         defects.require(both, "problems", "problems", "problems, or an application and networks")
         found = list(_named(defects, problems))
     cases = []
-    for name, given in found:
+    names = _number_names([name for name, _ in found])
+    for name, (_, given) in zip(names, found, strict=True):
         if callable(given):
             cases.append(Case(name=name, draw=given))
             continue
@@ -55,9 +57,7 @@ def read_cases(
         posed = defects.attempt("", lambda given=given, path=path: _pose(given, path))  # type: ignore[misc]
         if posed is not None:
             cases.append(Case(name=name, declared=posed))
-    names = [name for name, _ in found]
     where = "networks" if problems is None else "problems"
-    defects.require(len(set(names)) == len(names), where, names, "a name of its own for each")
     defects.require(bool(found) or bool(defects), where, found, "at least one")
     return cases
 
@@ -65,6 +65,8 @@ def read_cases(
 def _pairs_of(defects: Defects, application: object, networks: object) -> list[tuple[str, Any]]:
     several = isinstance(networks, Sequence) and not isinstance(networks, str)
     listed = list(networks) if several else [networks]  # type: ignore[call-overload]
+    twice = len({id(network) for network in listed}) < len(listed)
+    defects.require(not twice, "networks", listed, "each network once")
     if application is None:
         defects.add("application", None, "an Application, or problems=")
         return []
@@ -84,22 +86,35 @@ def _named(defects: Defects, problems: object) -> Iterator[tuple[str, Any]]:
         defects.add("problems", type(problems).__name__, rule)
 
 
+def _number_names(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind each that was there before.
+
+    >>> _number_names(["a", "b", "a"])
+    ['a', 'b', 'a (2)']
+    """
+    seen: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        seen[name] += 1
+        numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return numbered
+
+
 def _name_of(pair: object) -> str:
     parts = pair if isinstance(pair, tuple) else (pair,)
     return " on ".join(str(getattr(part, "name", "?")) for part in parts)
 
 
 def _pose(pair: object, path: str) -> Problem:
-    defects = Defects()
     if not (isinstance(pair, tuple) and len(pair) == 2):
-        defects.add(path, type(pair).__name__, "an application and a network")
-        defects.raise_if_any()
-        raise AssertionError
-    posed = defects.attempt(path, lambda: Problem(application=pair[0], network=pair[1]))
-    if posed is None:
-        defects.raise_if_any()
-        raise AssertionError
-    return posed
+        rule = "an application and a network"
+        raise InvalidInput([Defect(path=path, value=type(pair).__name__, rule=rule)])
+    try:
+        return Problem(application=pair[0], network=pair[1])
+    except InvalidInput as error:
+        raise InvalidInput(
+            replace(defect, path=join_path(path, defect.path)) for defect in error.defects
+        ) from None
 
 
 def read_seeds(defects: Defects, seeds: object) -> tuple[int | None, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from thalweg.plotting import COLOURS, require_plotting
 from thalweg.study.families import BY_NAME, Figure
 from thalweg.study.planned import Row
-from thalweg.study.tables import scale_of
+from thalweg.study.tables import means_of, scale_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,11 +88,11 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 def _select(study: Study, case: str, figure: str, swept: str | None) -> list[Row]:
     """The means of a figure; parameters that are not drawn have their first value."""
     fixed = {name: values[0] for name, values in study.vary.items() if name != swept}
-    wanted = {"case": case, "figure": figure, **fixed}
+    rows = (own[figure] for own in means_of(study, case).values() if figure in own)
     return [
         row
-        for row in study.summary
-        if all(row[name] == value for name, value in wanted.items()) and math.isfinite(row["mean"])
+        for row in rows
+        if all(row[name] == value for name, value in fixed.items()) and math.isfinite(row["mean"])
     ]
 
 
@@ -112,7 +112,7 @@ def _draw_lines(panel: Axes, strategies: Sequence[str], rows: Sequence[Row], swe
         own = sorted((r for r in rows if r["strategy"] == strategy), key=lambda r: r[swept])
         if not own:
             continue
-        shift = 0.3 * step * ((number + 0.5) / len(strategies) - 0.5)
+        shift = 0.16 * step * ((number + 0.5) / len(strategies) - 0.5)
         at = [row[swept] + shift for row in own]
         means, halves = zip(*(_scaled(row, scale) for row in own), strict=True)
         colour, marker = COLOURS[number % len(COLOURS)], _MARKERS[number % len(_MARKERS)]
@@ -168,7 +168,7 @@ def _label(
     unit = f" [{prefix}{figure.unit}]" if figure.unit else ""
     name = f"{_NAMES.get(figure.name, figure.label)}{unit}"
     last = row == len(study.cases) - 1
-    panel.grid(axis="both" if swept else "x")
+    panel.grid()
     panel.set_axisbelow(True)
     if swept is None:
         panel.set_xlabel(name)
@@ -205,7 +205,7 @@ def _add_key(drawing: Drawing, study: Study, swept: str | None) -> None:
         ]  # fmt: skip
     else:
         handles = [Line2D([], [], color=COLOURS[2], marker="o", linestyle="none", label="best")]
-    if any(row["feasible"] < row["planned"] for row in study.summary):
+    if any(row["feasible"] is False for row in study.rows):
         seeds = "not feasible at every seed" if len(study.seeds) > 1 else "not feasible"
         handles.append(Line2D([], [], color="grey", marker="o", markerfacecolor="white",
                               linestyle="none", label=seeds))  # fmt: skip

@@ -84,20 +84,12 @@ def study(
     wanted_seeds = read_seeds(defects, seeds)
     varied = require_variations(defects, {} if vary is None else vary)
     _require_numbers(defects, spread, simulate_s)
+    _require_rest(defects, current, on)
     family = defects.attempt("", lambda: _family(cases, wanted_seeds)) or PLACEMENT
     if strategies is None:
         strategies = family.strategies
-    swept = [name.removeprefix(OPTION) for name in varied if name.startswith(OPTION)]
-    names = require_strategies(defects, strategies, [*options, *swept])
-    for name in swept:
-        defects.require(name not in options, f"vary.{OPTION}{name}", name, "swept or given")
-    chosen = baseline or (DEFAULT_BASELINE if DEFAULT_BASELINE in names else None)
-    hint = nearest(str(baseline), names)
-    known = baseline is None or baseline in names
-    defects.require(known, "baseline", baseline, "one of the strategies", hint)
-    good = current is None or isinstance(current, (Plan, Placement))
-    rule = "a Plan, a Placement or None"
-    defects.require(good, "current", type(current).__name__, rule)
+    names = _require_options(defects, strategies, options, varied)
+    chosen = _choose_baseline(defects, baseline, names)
     defects.raise_if_any()
     question = Question(
         strategies=names,
@@ -106,18 +98,49 @@ def study(
         simulate_s=simulate_s,
     )
     units = _cut(cases, wanted_seeds, varied)
-    rows = _run(question, units, spread, on, on_progress)
     found = Study(
-        rows=rows,
+        rows=_run(question, units, spread, on, on_progress),
         strategies=names,
         cases=tuple(case.name for case in cases),
         seeds=wanted_seeds,
         vary=varied,
         family_name=family.name,
-        baseline=chosen or names[0],
+        baseline=chosen,
         simulate_s=simulate_s,
     )
     return require_a_plan(found)
+
+
+def _require_rest(defects: Defects, current: object, on: str | None) -> None:
+    good = current is None or isinstance(current, (Plan, Placement))
+    rule = "a Plan, a Placement or None"
+    defects.require(good, "current", type(current).__name__, rule)
+    if on is not None:
+        from thalweg.spark.session import MASTER_FORMS, is_master
+        from thalweg.spark.sweep import IN_PROCESS
+
+        defects.require(on == IN_PROCESS or is_master(on), "on", on, MASTER_FORMS)
+
+
+def _require_options(
+    defects: Defects,
+    strategies: str | Sequence[str],
+    options: Mapping[str, Any],
+    vary: Mapping[str, Sequence[Any]],
+) -> tuple[str, ...]:
+    """The strategies' names; remembers those that there are not, and options that none takes."""
+    swept = [name.removeprefix(OPTION) for name in vary if name.startswith(OPTION)]
+    for name in swept:
+        defects.require(name not in options, f"vary.{OPTION}{name}", name, "swept or given")
+    return require_strategies(defects, strategies, [*options, *swept])
+
+
+def _choose_baseline(defects: Defects, baseline: str | None, names: Sequence[str]) -> str:
+    if baseline is None:
+        return DEFAULT_BASELINE if DEFAULT_BASELINE in names or not names else names[0]
+    hint = nearest(str(baseline), names)
+    defects.require(baseline in names, "baseline", baseline, "one of the strategies", hint)
+    return baseline
 
 
 def _require_numbers(defects: Defects, spread: object, simulate_s: object) -> None:

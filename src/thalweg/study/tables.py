@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_WIDTH = 100
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"))
 _ABSENT = "–"
+_MAX_DIGITS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def make_tables(study: Study) -> list[Table]:
 
 def _make_table(study: Study, case: str) -> Table:
     keys = (*study.vary, "strategy")
-    means = _means_of(study, case)
+    means = means_of(study, case)
     first = [
         _Column(name=name, cells=tuple(_show_value(key[k]) for key in means))
         for k, name in enumerate(keys)
@@ -72,7 +73,7 @@ def _make_table(study: Study, case: str) -> Table:
     )
 
 
-def _means_of(study: Study, case: str) -> dict[tuple[Any, ...], dict[str, Row]]:
+def means_of(study: Study, case: str) -> dict[tuple[Any, ...], dict[str, Row]]:
     """The means of each figure by value and strategy; of a single plan also if not feasible."""
     keys = (*study.vary, "strategy")
     means: dict[tuple[Any, ...], dict[str, Row]] = {}
@@ -83,8 +84,16 @@ def _means_of(study: Study, case: str) -> dict[tuple[Any, ...], dict[str, Row]]:
         if len(study.seeds) == 1 and not row["feasible"]:
             for figure in FIGURES:
                 if row[figure.name] is not None:
-                    mean = {"figure": figure.name, "mean": row[figure.name], "best": False}
-                    own[figure.name] = {**mean, "low": None, "high": None}
+                    own[figure.name] = {
+                        **{name: row[name] for name in keys},
+                        "figure": figure.name,
+                        "planned": 1,
+                        "feasible": 0,
+                        "mean": row[figure.name],
+                        "low": None,
+                        "high": None,
+                        "best": False,
+                    }
     for row in study.summary:
         if row["case"] == case:
             means[tuple(row[name] for name in keys)][row["figure"]] = row
@@ -156,9 +165,9 @@ def _show_mean(row: Row, scale: float) -> str:
     if half <= 1e-9 * abs(value):
         return f"{_short(value, 4)} ±0"
     digits = max(0, 1 - math.floor(math.log10(half)))
-    return f"{value:.{min(digits, 4)}f} ±{half:.{min(digits, 4)}f}" if half >= 1e-4 else (
-        f"{_short(value, 4)} ±{half:.0e}"
-    )  # fmt: skip
+    if digits > _MAX_DIGITS:
+        return f"{_short(value, 4)} ±{half:.0e}"
+    return f"{value:.{digits}f} ±{half:.{digits}f}"
 
 
 def _short(value: float, digits: int) -> str:
@@ -203,7 +212,7 @@ def _show_p(p: float) -> str:
 
 
 def _show_distance(mean: Row | None, best: float | None) -> str:
-    if mean is None or best is None or not mean.get("feasible"):
+    if mean is None or best is None or not mean["feasible"]:
         return ""
     if mean["best"]:
         # Of several that tie, each is.

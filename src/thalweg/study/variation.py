@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from thalweg.errors import Defects, nearest
 from thalweg.model import Network, Problem
 
@@ -86,9 +88,9 @@ def require_variations(defects: Defects, vary: object) -> dict[str, tuple[Any, .
         known = isinstance(name, str) and (name in FACTORS or name.startswith(OPTION))
         hint = nearest(str(name), (*FACTORS, f"{OPTION}NAME"))
         defects.require(known, "vary", name, "rates, bandwidth, latency or option.NAME", hint)
-        listed = isinstance(values, Sequence) and not isinstance(values, str)
-        if not listed or not values or len(set(map(repr, values))) < len(values):
-            defects.add(path, values, "a list of at least one value, each once")
+        values = _plain_list(values)
+        if not values or len(set(map(repr, values))) < len(values):
+            defects.add(path, vary[name], "a list of at least one value, each once")
             continue
         for value in values if name in FACTORS else ():
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -96,6 +98,15 @@ def require_variations(defects: Defects, vary: object) -> dict[str, tuple[Any, .
             defects.require(good, path, value, f"a number > 0, at most {_MAX_FACTOR:g}")
         found[str(name)] = tuple(values)
     return found
+
+
+def _plain_list(values: object) -> list[Any]:
+    """The values as Python has them, also those of an array; none where it is no list."""
+    if isinstance(values, np.ndarray):
+        return list(values.ravel().tolist())
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        return []
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def points(vary: Mapping[str, Sequence[Any]]) -> Iterator[Values]:
