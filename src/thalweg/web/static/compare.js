@@ -78,8 +78,8 @@ export class CompareView {
     const show = (row) => el("td", {}, row.placement ? el("button", {
       type: "button", data: { show: row.strategy }, text: "Show", "aria-label": `Show the placement of ${row.strategy}`, on: { click: () => this.draw(row) },
     }) : null);
-    const body = rows.map((row) => el("tr", { data: { row: row.running ? "running" : row.strategy, best: !row.running && row.strategy === best ? "yes" : "no" } },
-      el("th", { scope: "row" }, row.strategy, !row.running && row.strategy === best ? el("span", { class: "badge", text: "★ best" }) : null),
+    const body = rows.map((row) => el("tr", { data: { row: row.running ? "running" : row.strategy, best: row.best ? "yes" : "no" } },
+      el("th", { scope: "row" }, row.strategy, row.best ? el("span", { class: "badge", text: "★ best" }) : null),
       columns.map((column) => cell(row, column)), words(row), show(row)));
     const when = Number.isFinite(ratesAt) ? el("p", { class: "small soft when", text: `At the rates measured at ${moment(ratesAt, this.store.scene.clock)}.` }) : "";
     this.result.replaceChildren(when, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Strategies compared" },
@@ -87,7 +87,7 @@ export class CompareView {
         el("thead", {}, el("tr", {}, el("th", { scope: "col", text: "Strategy" }), columns.map(({ name }) => el("th", { scope: "col", class: "number", text: name })),
           el("th", { scope: "col", text: "Limits" }), el("th", { scope: "col" }, el("span", { class: "hidden", text: "Placement" })))),
         el("tbody", {}, body))));
-    this.announce(`${count(rows.filter(({ running }) => !running).length, "strategy", "strategies")} compared${best ? `, best: ${best}` : ""}`);
+    this.announce(`${count(rows.filter(({ running }) => !running).length, "strategy", "strategies")} compared${best ? `, best: ${rows.filter((row) => row.best).map(({ strategy }) => strategy).join(", ")}` : ""}`);
     const first = rows.find(({ strategy, running }) => !running && strategy === best);
     if (first?.placement) this.draw(first);
   }

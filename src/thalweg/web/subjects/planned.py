@@ -221,14 +221,18 @@ class PlannedSubject(Subject, ABC):
         )
         rows = [{**self._compared(now, "c-now", running), "seconds": None, "candidates": None}]
         rows[0]["running"] = True
-        rows += [self._compared(now, f"c{k}", plan) for k, plan in enumerate(found.plans)]
-        empty = {**dict.fromkeys(rows[0], None), "running": False}
+        best = {plan.strategy for plan in found.all_best}
+        rows += [
+            {**self._compared(now, f"c{k}", plan), "best": plan.strategy in best}
+            for k, plan in enumerate(found.plans)
+        ]
+        empty = {**dict.fromkeys(rows[0], None), "running": False, "best": False}
         rows += [
             {**empty, "strategy": name, "feasible": False, "violations": [], "refusal": why}
             for name, why in found.refusals.items()
         ]
-        best = None if found.best is None else found.best.strategy
-        return {"best": best, "rates_at_s": now.rates_at_s, "rows": rows}
+        first = None if found.best is None else found.best.strategy
+        return {"best": first, "rates_at_s": now.rates_at_s, "rows": rows}
 
     def _compared(self, now: Present, identity: str, plan: Plan) -> Plain:
         """A plan as a row of a comparison."""
@@ -237,6 +241,7 @@ class PlannedSubject(Subject, ABC):
         return {
             "strategy": plan.strategy,
             "running": False,
+            "best": False,
             "feasible": plan.feasible,
             **compare_gauges(plan),
             "seconds": plan.seconds,
