@@ -21,7 +21,7 @@ def compare(
     strategies: Annotated[
         str,
         typer.Option(
-            "--strategies",
+            "--strategy",
             "-s",
             metavar="A,B,C",
             help="Names of strategies, separated by commas; see `thalweg strategies`.",
