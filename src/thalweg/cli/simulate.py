@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, read_duration
+from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, name_options, read_duration
 from thalweg.cli.options import (
     DURATION,
     PlotOption,
@@ -44,6 +44,12 @@ if TYPE_CHECKING:
     from thalweg.simulate import Experiment, Simulation
 
 _STEPS = 1000
+_OPTIONS = {
+    "seconds": "--for",
+    "seed": "--seed",
+    "replications": "--replications",
+    "warm_up_s": "--warm-up",
+}
 
 
 def simulate(
@@ -147,7 +153,10 @@ def simulate(
     if warm_up is not None:
         given["warm_up_s"] = defects.attempt("", lambda: read_duration(warm_up, "--warm-up"))
     defects.raise_if_any()
-    experiments = [case.prepare(factor, {**given, **options}) for factor in factors]
+    everything = {**given, **options}
+    experiments = [
+        name_options(partial(case.prepare, factor, everything), _OPTIONS) for factor in factors
+    ]
     found = _run(experiments, on)
     if output is not None:
         _save(found, factors, output, files)
