@@ -131,8 +131,8 @@ def _measure_large(browser: Any, shape: tuple[int, int, int]) -> Iterator[Row]:
 def _measure_city(browser: Any, vehicles: int, seconds: float) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="thalweg-page-") as folder:
         city = str(Path(folder) / "city")
-        asked = ["mobility", "run", "--vehicles", str(vehicles), "--seconds", "120"]
-        asked += ["--into", city]
+        asked = ["mobility", "run", "--vehicles", str(vehicles), "--for", "120 s"]
+        asked += ["--output", city]
         # What the command says is no part of the answer.
         with redirect_stdout(sys.stderr):
             failed = run_command([*asked, "--approach", "static"])

@@ -34,7 +34,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="thalweg-page-") as temporary:
         folder = sys.argv[1] if len(sys.argv) > 1 else str(Path(temporary) / "run")
         demo = subprocess.Popen(  # nosec B603  # Thalweg itself
-            [sys.executable, "-m", "thalweg", "demo", "--no-open", "--folder", folder],
+            [sys.executable, "-m", "thalweg", "demo", "--no-open", folder],
             stderr=subprocess.PIPE,
             text=True,
         )

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from thalweg.study.comparison import compare
     from thalweg.study.run import study
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Application",

@@ -21,7 +21,7 @@ def test_the_plan_alone_is_that_of_the_demo_with_all_cloud_beside_it(thalweg):
 
 def test_a_demo_that_is_too_short_is_refused(thalweg):
     pytest.importorskip("pyspark")
-    refused = thalweg("demo", "--seconds", "3")
+    refused = thalweg("demo", "--for", "3 s")
     assert refused.code == 2
     assert "from 20 to 3600 seconds" in refused.err
 
@@ -30,7 +30,7 @@ def test_a_demo_that_is_too_short_is_refused(thalweg):
 @pytest.mark.jvm
 def test_a_surge_and_a_kill_lose_and_double_nothing(thalweg, tmp_path):
     pytest.importorskip("pyspark")
-    shown = thalweg("demo", "--folder", str(tmp_path / "run"), "--format", "json")
+    shown = thalweg("demo", str(tmp_path / "run"), "--format", "json")
     assert shown.code == 0, shown.err
     told = json.loads(shown.out)
     assert (told["lost"], told["duplicated"]) == (0, 0)

@@ -19,7 +19,7 @@ from thalweg.model import Application, Operator, Pin, Stream
 from thalweg.scenarios import broker_tree, cloud_edge, nearby_friends
 from thalweg.scenarios.vehicles import city_vehicles
 
-FEW = ("--vehicles", "25", "--seconds", "90")
+FEW = ("--vehicles", "25", "--for", "90")
 
 
 def as_json(shown):
@@ -30,7 +30,7 @@ def as_json(shown):
 @pytest.fixture
 def trace(thalweg, tmp_path):
     """A folder with a generated trace."""
-    shown = thalweg("mobility", "trace", *FEW, "--seed", "3", "--into", "city")
+    shown = thalweg("mobility", "trace", *FEW, "--seed", "3", "--output", "city")
     assert shown.code == 0, shown.err
     return tmp_path / "city"
 
@@ -42,7 +42,9 @@ def test_a_trace_is_written_and_read_back(thalweg, trace):
     assert found.tracks.x_m.tolist() == tracks.tracks.x_m.tolist()
     assert load_routes(trace / "routes.parquet").edge.tolist() == routes.edge.tolist()
     told = as_json(
-        thalweg("mobility", "trace", *FEW, "--seed", "3", "--into", "more/city", "--format", "json")
+        thalweg(
+            "mobility", "trace", *FEW, "--seed", "3", "--output", "more/city", "--format", "json"
+        )
     )
     assert (told["vehicles"], told["positions"]) == (25, tracks.tracks.user.size)
     for name in ("tracks", "routes", "edges"):
@@ -52,7 +54,7 @@ def test_a_trace_is_written_and_read_back(thalweg, trace):
 
 def test_a_trace_fits_the_brokers_of_a_network(thalweg, tmp_path):
     save(broker_tree(area_m=(100.0, 200.0, 1100.0, 900.0)), tmp_path / "net.yaml")
-    shown = thalweg("mobility", "trace", *FEW, "--network", "net.yaml", "--into", "city")
+    shown = thalweg("mobility", "trace", *FEW, "--network", "net.yaml", "--output", "city")
     assert shown.code == 0, shown.err
     rows = load_tracks(tmp_path / "city" / "tracks.parquet").tracks
     assert 100 <= rows.x_m.min() < rows.x_m.max() <= 1100
@@ -75,7 +77,7 @@ def test_every_predictor_with_input_is_asked(thalweg, trace):
 
 def test_a_plan_says_where_when_and_why(thalweg, tmp_path):
     call = ("mobility", "plan", *FEW, "--instance", "2", "--start", "cloud")
-    shown = thalweg(*call, "--save", "plan.json")
+    shown = thalweg(*call, "--output", "plan.json")
     assert shown.code == 0, shown.err
     assert "wrote plan.json" in shown.err
     lines = shown.out.splitlines()
@@ -162,7 +164,7 @@ def test_each_knowledge_goes_with_each_policy(thalweg, trace):
 
 def test_a_run_is_saved_with_a_manifest_and_a_page(thalweg, trace, tmp_path):
     call = ("mobility", "run", "--tracks", "city/tracks.parquet", "--instances", "6")
-    shown = thalweg(*call, "--into", "out", "--page", "city.html", "--format", "json")
+    shown = thalweg(*call, "--output", "out", "--plot", "city.html", "--format", "json")
     told = as_json(shown)
     assert "wrote city.html" in shown.err
     assert "wrote out/manifest.json" in shown.err
@@ -182,7 +184,7 @@ def test_a_run_is_saved_with_a_manifest_and_a_page(thalweg, trace, tmp_path):
     assert manifest["approaches"] == told["approaches"]
     page = (tmp_path / "city.html").read_bytes()
     assert page.startswith(b"<!DOCTYPE html>")
-    assert thalweg(*call, "--page", "city.html").code == 0
+    assert thalweg(*call, "--plot", "city.html").code == 0
     assert (tmp_path / "city.html").read_bytes() == page
 
 
@@ -205,12 +207,12 @@ def test_a_run_is_saved_with_a_manifest_and_a_page(thalweg, trace, tmp_path):
             ("run", "--step", "0.5 s", "--horizon", "0", "--range", "2 kg", "--decay", "soon"),
             ["--step: got", "--horizon: got 0", '--range: got "2 kg"', '--decay: got "soon"'],
         ),
-        (("run", "--instances", "0", "--page", "x.txt"), ["--instances: got 0", "x.txt: got"]),
+        (("run", "--instances", "0", "--plot", "x.txt"), ["--instances: got 0", "x.txt: got"]),
         (("run", "--routes", "r.parquet"), ["--routes: got", "--tracks"]),
         (("run", "no.yaml", "none.yaml"), ["no.yaml: got nothing", "none.yaml: got nothing"]),
-        (("predict", "--ahead", "0.5", "--every", "10"), ["--ahead: got 0.5"]),
+        (("predict", "--ahead", "0.5", "--interval", "10"), ["--ahead: got 0.5"]),
         (("predict", "--learn-from", "no.parquet"), ["no.parquet: got nothing"]),
-        (("trace", "--into", "t", "--seed", "-1"), ["--seed: got -1"]),
+        (("trace", "--output", "t", "--seed", "-1"), ["--seed: got -1"]),
     ],
 )  # fmt: skip
 def test_bad_calls_are_told_in_words(thalweg, words, problems):
@@ -266,7 +268,7 @@ def test_a_trace_outside_of_the_brokers_is_refused(thalweg, trace, tmp_path):
 
 def test_bad_hand_overs_are_told_before_anything_starts(thalweg, trace):
     pytest.importorskip("pyspark")
-    call = ("mobility", "handover", "city/tracks.parquet", "--folder", "log")
+    call = ("mobility", "handover", "city/tracks.parquet", "log")
     shown = thalweg(*call, "--move", "soon", "--move", "5 kg=broker-b", "--from", "900")
     assert shown.code == 2
     for problem in ('--move: got "soon"', '--move: got "5 kg"', "--from, --until: got"):
@@ -295,7 +297,7 @@ def test_a_hand_over_tells_its_report(thalweg, trace, monkeypatch):
 
     monkeypatch.setattr(handover, "hand_over", pretend)
     call = ("mobility", "handover", "city/tracks.parquet", "--move", "30 s=broker-b")
-    shown = thalweg(*call, "--folder", "log", "--until", "1 min", "--speedup", "2")
+    shown = thalweg(*call, "log", "--until", "1 min", "--speedup", "2")
     assert shown.code == 1
     assert "1 lost, 0 twice" in shown.out
     assert "1.5 s  prepare" in shown.err
@@ -321,7 +323,7 @@ def test_what_is_learned_is_used(thalweg, trace, monkeypatch, on_spark):
 
     if not on_spark:
         monkeypatch.setattr(count, "count_transitions", count_here)
-    shown = thalweg("mobility", "learn", "city/tracks.parquet", "--into", "past.parquet")
+    shown = thalweg("mobility", "learn", "city/tracks.parquet", "--output", "past.parquet")
     assert shown.code == 0, shown.err
     assert shown.out.splitlines()[1].split()[:2] == ["leaf", "stays"]
     assert "wrote past.parquet" in shown.err
@@ -331,7 +333,7 @@ def test_what_is_learned_is_used(thalweg, trace, monkeypatch, on_spark):
 
 
 def test_bad_pasts_are_refused_before_spark_starts(thalweg):
-    shown = thalweg("mobility", "learn", "no.parquet", "--into", "past.csv", "--step", "x")
+    shown = thalweg("mobility", "learn", "no.parquet", "--output", "past.csv", "--step", "x")
     assert shown.code == 2
     for problem in ("past.csv: got", 'TRACKS: got "no.parquet"', '--step: got "x"'):
         assert problem in shown.err

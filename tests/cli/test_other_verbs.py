@@ -18,7 +18,7 @@ def plan_file(thalweg, example):
 def test_validate_names_what_each_file_holds(thalweg, example, plan_file):
     shown = thalweg("validate", "demo/app.yaml", "demo/network.yaml", plan_file, "--format", "json")
     assert shown.code == 0
-    assert [(row["kind"], row["holds"]) for row in json.loads(shown.out)] == [
+    assert [(row["kind"], row["holds"]) for row in json.loads(shown.out)["files"]] == [
         ("application", "9 operators, 9 streams"),
         ("network", "6 sites, 8 nodes"),
         ("plan", "11 instances by cloud-only"),
@@ -41,7 +41,7 @@ def test_validate_takes_changes_alone_and_with_what_they_are_for(thalweg, plan_f
     for others in ((), ("demo/network.yaml",), ("demo/app.yaml", "demo/network.yaml", plan_file)):
         shown = thalweg("validate", *others, "changes.yaml", "--format", "json")
         assert shown.code == 0, shown.err
-        assert json.loads(shown.out)[-1] == told
+        assert json.loads(shown.out)["files"][-1] == told
 
 
 def test_validate_finds_a_plan_beside_changes_in_another_folder(thalweg, plan_file, tmp_path):
@@ -171,7 +171,9 @@ def test_diff_tells_moves_and_estimates(thalweg, example, plan_file, tmp_path):
 
 
 def test_strategies_are_those_of_the_library(thalweg):
-    assert json.loads(thalweg("strategies", "--format", "json").out) == tw.strategies()
+    assert (
+        json.loads(thalweg("strategies", "--format", "json").out)["strategies"] == tw.strategies()
+    )
     assert "cloud-only" in thalweg("strategies").out
 
 

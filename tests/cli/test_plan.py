@@ -121,7 +121,7 @@ def test_a_plan_that_cannot_be_saved_is_not_printed(thalweg, example):
     command = ("plan", "demo/app.yaml", "demo/network.yaml", "--format", "json")
     refused = thalweg(*command, "--output", "no/such/folder.json")
     assert refused.code == 2
-    assert set(json.loads(refused.out)) == {"problems"}
+    assert set(json.loads(refused.out)) == {"thalweg", "problems"}
 
 
 def test_the_current_plan_must_be_of_the_same_application(thalweg, example):

@@ -54,8 +54,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def test_profile_measures_writes_and_draws(
     thalweg: Callable[..., Any], module: str, tmp_path: Path
 ) -> None:
-    words = ("profile", module, "--data", "rows.csv", "--repeat", "1")
-    outcome = thalweg(*words, "--write", "app.yaml", "--plot", "app.png")
+    words = ("profile", module, "--data", "rows.csv", "--repetitions", "1")
+    outcome = thalweg(*words, "--output", "app.yaml", "--plot", "app.png")
     assert outcome.code == 0, outcome.err
     assert "keep-even: selectivity is declared as 1 and measured as 0.5" in outcome.out
     assert "GIPS per core" in outcome.out
@@ -69,7 +69,7 @@ def test_profile_measures_writes_and_draws(
 
 
 def test_profile_tells_all_that_is_wrong_with_a_call(thalweg: Callable[..., Any]) -> None:
-    outcome = thalweg("profile", "taxi-fare", "--write", "app.txt", "--plot", "none/app.jpg")
+    outcome = thalweg("profile", "taxi-fare", "--output", "app.txt", "--plot", "none/app.jpg")
     assert outcome.code == 2
     assert 'did you mean "taxi-fares"?' in outcome.err
     assert "a file name that ends in .yaml, .yml or .json" in outcome.err
@@ -85,7 +85,7 @@ def test_profile_of_an_own_pipeline_needs_its_rows(
     assert outcome.code == 2
     assert "a file with rows of the source rows: number, key" in outcome.err
     (tmp_path / "other.csv").write_text("numbers\n1\n")
-    outcome = thalweg("profile", module, "--data", "rows=other.csv", "--master", "yarn")
+    outcome = thalweg("profile", module, "--data", "rows=other.csv", "--on", "yarn")
     assert outcome.code == 2
     assert "3 problems" in outcome.err
     outcome = thalweg("profile", module, "--data", "rows.csv", "--data", "rows=rows.csv")

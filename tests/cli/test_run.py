@@ -142,7 +142,7 @@ def clean(rides):
 
 flow.sink("board", clean)
 """
-EDITED_RUN = ("run", "edited_flow:flow", "net.yaml", "--for", "100 ms", "--keep")
+EDITED_RUN = ("run", "edited_flow:flow", "net.yaml", "--for", "100 ms", "--no-adapt")
 
 
 @pytest.fixture
@@ -418,7 +418,7 @@ def test_a_rollback_of_a_live_run_goes_back_at_once(thalweg: Any, city: Path) ->
         return [before, moved, folder.read_history()[-1].cuts]
 
     with meanwhile(move_and_back) as results:
-        assert thalweg(*RUN, "--keep").code == 0
+        assert thalweg(*RUN, "--no-adapt").code == 0
     ((before, moved, after),) = results
     assert before == after != moved
     explained = thalweg("explain", "run")
@@ -431,7 +431,7 @@ def test_a_rollback_of_a_live_run_goes_back_at_once(thalweg: Any, city: Path) ->
 
 
 def test_a_rollback_of_a_stopped_run_waits_for_its_next_start(thalweg: Any, city: Path) -> None:
-    assert thalweg(*RUN, "--for", "100 ms", "--keep").code == 0
+    assert thalweg(*RUN, "--for", "100 ms", "--no-adapt").code == 0
     none = thalweg("rollback", "run")
     assert (none.code, "no earlier cuts" in none.err) == (2, True)
     folder = RunFolder("run")
@@ -440,7 +440,7 @@ def test_a_rollback_of_a_stopped_run_waits_for_its_next_start(thalweg: Any, city
     folder.write_history([earlier, first])
     left = thalweg("rollback", "run")
     assert (left.code, "next start" in left.err) == (0, True)
-    shown = thalweg(*RUN, "--for", "100 ms", "--keep", "--format", "json")
+    shown = thalweg(*RUN, "--for", "100 ms", "--no-adapt", "--format", "json")
     assert json.loads(shown.out)["cuts"] == {"fog-0": [], "fog-1": []}
 
 

@@ -59,8 +59,8 @@ def test_every_step_plans_each_time_and_the_trigger_only_for_a_cause(thalweg, ci
 
 @pytest.mark.parametrize("kind", ["last", "seasonal", "smoothing"])
 def test_forecasts_are_told_in_the_reasons(thalweg, city, kind):
-    call = (*CALL, "--forecast", kind, "--strategy", "ru-min-cut", "--rest", "0 s")
-    found = json.loads(thalweg(*call, "--usage-most", "0.02", "--format", "json").out)
+    call = (*CALL, "--forecast", kind, "--strategy", "ru-min-cut", "--cooldown", "0 s")
+    found = json.loads(thalweg(*call, "--max-usage", "0.02", "--format", "json").out)
     early = [step for step in found["steps"] if step["ahead"]]
     assert all("expected in 6 h" in step["reason"] for step in early)
     # With seasons, the third and fourth day bring nothing new.
@@ -68,7 +68,7 @@ def test_forecasts_are_told_in_the_reasons(thalweg, city, kind):
 
 
 def test_the_steps_are_saved_and_drawn(thalweg, city):
-    shown = thalweg(*CALL, "--out", "found.parquet", "--plot", "found.png")
+    shown = thalweg(*CALL, "--output", "found.parquet", "--plot", "found.png")
     assert shown.code == 0
     assert shown.err.splitlines() == ["wrote found.parquet", "wrote found.png"]
     assert pq.read_table(city / "found.parquet").num_rows == 16
@@ -101,16 +101,17 @@ def test_violations_that_remain_are_shown_and_leave_with_0(thalweg, city):
 
 def test_every_problem_of_a_call_is_told_at_once(thalweg, city):
     refused = thalweg(
-        "schedule", "app.yaml", "missing.yaml", "-w", "load.csv", "-s", "atso", "--rest", "5",
-        "--patience", "0", "--ahead", "0", "--plot", "found.gif", "--out", "nowhere/found.parquet",
+        "schedule", "app.yaml", "missing.yaml", "-w", "load.csv", "-s", "atso",
+        "--cooldown", "5 kg", "--consecutive", "0", "--horizon", "0", "--plot", "found.gif",
+        "--output", "nowhere/found.parquet",
     )  # fmt: skip
     assert refused.code == 2
     for part in (
         "missing.yaml",
         'did you mean "atsoo"?',
-        "--rest",
-        "patience",
-        "--ahead",
+        "--cooldown",
+        "--consecutive",
+        "--horizon",
         "found.gif",
         "make nowhere first",
         "7 problems",
@@ -124,7 +125,7 @@ def test_every_problem_of_a_call_is_told_at_once(thalweg, city):
         (("--forecast", "seasonal", "--period", "6 h"), "at least two steps"),
         (("--forecast", "sometimes"), "sometimes"),
         (("--option", "speed=3"), "speed"),
-        (("--usage-most", "-1"), "usage_most"),
+        (("--max-usage", "-1"), "--max-usage: got -1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(thalweg, city, words, told):

@@ -15,7 +15,7 @@ from thalweg.files.save import save
 from thalweg.model import Application, Limits, Operator
 from thalweg.model.workload import Workload
 
-CALL = ("simulate", "app.yaml", "net.yaml", "plan.json", "--seconds", "10")
+CALL = ("simulate", "app.yaml", "net.yaml", "plan.json", "--for", "10")
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_run_is_told_in_tables(thalweg, town):
 
 def test_a_run_is_told_as_json_and_the_same_again(thalweg, town):
     found = as_json(thalweg(*CALL, "--format", "json", "--seed", "5", "--warm-up", "2"))
-    assert (found["thalweg"], found["seed"], found["warm_up_s"]) == (1, 5, 2.0)
+    assert (found["thalweg"], found["seed"], found["--warm-up"]) == (1, 5, 2.0)
     assert found["conserved"] is True
     assert found["totals"]["born"] == pytest.approx(1000, abs=150)
     again = as_json(thalweg(*CALL, "--format", "json", "--seed", "5", "--warm-up", "2"))
@@ -124,7 +124,7 @@ def test_a_workload_begins_with_its_first_moment(thalweg, town):
 
 
 def test_another_application_runs_beside(thalweg, town):
-    found = as_json(thalweg(*CALL, "--beside", "other.yaml:other.json", "--format", "json"))
+    found = as_json(thalweg(*CALL, "--also", "other.yaml:other.json", "--format", "json"))
     assert found["applications"] == ["app", "other"]
     assert [row["name"] for row in found["latency"]] == ["app", "other"]
     alone = as_json(thalweg(*CALL, "--format", "json"))
@@ -134,15 +134,15 @@ def test_another_application_runs_beside(thalweg, town):
 
 
 def test_a_strategy_watches(thalweg, town):
-    shown = thalweg(*CALL, "--adapt", "atsoo", "--interval", "2 s")
+    shown = thalweg(*CALL, "--strategy", "atsoo", "--interval", "2 s")
     assert shown.code == 0, shown.err
     assert "what the strategy saw (first run)" in shown.out
-    found = as_json(thalweg(*CALL, "--adapt", "atsoo", "--interval", "2 s", "--format", "json"))
+    found = as_json(thalweg(*CALL, "--strategy", "atsoo", "--interval", "2 s", "--format", "json"))
     assert [row["at_s"] for row in found["decisions"]] == [2.0, 4.0, 6.0, 8.0]
 
 
 def test_several_rates_are_a_row_each(thalweg, town):
-    call = (*CALL, "--rate-factor", "0", "--rate-factor", "1", "--rate-factor", "20")
+    call = (*CALL, "--vary", "rates=0,1,20")
     shown = thalweg(*call)
     assert shown.code == 0, shown.err
     names, *rows = shown.out.splitlines()
@@ -160,12 +160,12 @@ def test_several_rates_are_a_row_each(thalweg, town):
 
 
 def test_a_rate_factor_scales_a_workload_too(thalweg, town):
-    call = (*CALL, "--workload", "load.csv", "--rate-factor", "2", "--format", "json")
+    call = (*CALL, "--workload", "load.csv", "--vary", "rates=2", "--format", "json")
     assert as_json(thalweg(*call))["totals"]["born"] == pytest.approx(2000, abs=250)
 
 
 def test_a_link_that_cannot_keep_up_is_warned_of_and_leaves_with_0(thalweg, town):
-    shown = thalweg(*CALL, "--rate-factor", "20")
+    shown = thalweg(*CALL, "--vary", "rates=20")
     assert shown.code == 0
     assert "unstable: WAN f1 → dc gets" in shown.out
 
@@ -186,7 +186,7 @@ def test_arrivals_services_and_cpus_can_be_chosen(thalweg, town):
 
 def test_tables_and_a_drawing_are_kept(thalweg, town):
     pytest.importorskip("matplotlib")
-    shown = thalweg(*CALL, "--out", "found", "--plot", "found.png")
+    shown = thalweg(*CALL, "--output", "found", "--plot", "found.png")
     assert shown.code == 0
     assert shown.err.splitlines() == ["wrote found", "wrote found.png"]
     assert (town / "found.png").read_bytes().startswith(b"\x89PNG")
@@ -198,7 +198,7 @@ def test_tables_and_a_drawing_are_kept(thalweg, town):
 
 
 def test_several_rates_are_kept_in_a_folder_each(thalweg, town):
-    shown = thalweg(*CALL, "--out", "found", "--rate-factor", "1", "--rate-factor", "2.5")
+    shown = thalweg(*CALL, "--output", "found", "--vary", "rates=1,2.5")
     assert shown.code == 0
     assert sorted(path.name for path in (town / "found").iterdir()) == ["rate-1", "rate-2.5"]
 
@@ -206,23 +206,23 @@ def test_several_rates_are_kept_in_a_folder_each(thalweg, town):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (("--seconds", "0"), ["seconds", "a duration > 0 s"]),
-        (("--seconds", "nan"), ["seconds"]),
-        (("--seconds", "1e10"), ["seconds"]),
+        (("--for", "0"), ["--for", "a duration > 0 s"]),
+        (("--for", "nan"), ["--for"]),
+        (("--for", "1e10"), ["--for"]),
         (("--replications", "0", "--seed", "-1"), ["replications", "seed"]),
-        (("--warm-up", "10"), ["warm_up_s"]),
-        (("--rate-factor", "-1"), ["--rate-factor"]),
-        (("--rate-factor", "nan"), ["--rate-factor"]),
-        (("--rate-factor", "1e9"), ["hops"]),
-        (("--adapt", "atso"), ['did you mean "atsoo"?']),
-        (("--adapt", "atsoo", "--interval", "0 s"), ["interval"]),
+        (("--warm-up", "10"), ["--warm-up"]),
+        (("--vary", "rates=-1"), ["--vary", "at most 1,000"]),
+        (("--vary", "rates=nan"), ["--vary"]),
+        (("--vary", "rates=1e9"), ["hops"]),
+        (("--strategy", "atso"), ['did you mean "atsoo"?']),
+        (("--strategy", "atsoo", "--interval", "0 s"), ["interval"]),
         (("--interval", "soon"), ["--interval"]),
         (("--arrivals", "on-off", "--burst", "1 s"), ["--burst"]),
         (("--arrivals", "on-off", "--burst", "0 s:1 s"), ["on_s"]),
         (("--arrivals", "sometimes"), ["sometimes"]),
-        (("--beside", "other.yaml"), ["--beside", "APP:PLAN"]),
-        (("--beside", "app.yaml:plan.json"), ["a name of its own"]),
-        (("--beside", "other.yaml:plan.json"), ["application"]),
+        (("--also", "other.yaml"), ["--also", "APP:PLAN"]),
+        (("--also", "app.yaml:plan.json"), ["a name of its own"]),
+        (("--also", "other.yaml:plan.json"), ["application"]),
         (("--workload", "missing.csv"), ["missing.csv"]),
         (("--changes", "missing.yaml"), ["missing.yaml"]),
         (("--plot", "found.gif"), ["found.gif"]),
@@ -239,8 +239,8 @@ def test_what_makes_no_sense_is_refused_without_a_traceback(thalweg, town, words
 
 def test_every_problem_of_a_call_is_told_at_once(thalweg, town):
     refused = thalweg(
-        "simulate", "app.yaml", "missing.yaml", "lacking.json", "--rate-factor", "-1",
-        "--adapt", "atsoo", "--interval", "soon", "--plot", "found.gif", "--beside", "other",
+        "simulate", "app.yaml", "missing.yaml", "lacking.json", "--vary", "rates=-1",
+        "--strategy", "atsoo", "--interval", "soon", "--plot", "found.gif", "--also", "other",
         "--workload", "none.csv", "--changes", "none.yaml",
     )  # fmt: skip
     assert refused.code == 2
@@ -248,10 +248,10 @@ def test_every_problem_of_a_call_is_told_at_once(thalweg, town):
     for part in (
         "missing.yaml",
         "lacking.json",
-        "--rate-factor",
+        "--vary",
         "--interval",
         "found.gif",
-        "--beside",
+        "--also",
         "none.csv",
         "none.yaml",
         "8 problems",
@@ -285,7 +285,7 @@ def test_a_plan_of_another_application_is_told_with_its_file(thalweg, town):
 
 def test_a_folder_that_cannot_be_is_refused(thalweg, town):
     (town / "taken").write_text("")
-    refused = thalweg(*CALL, "--out", "taken")
+    refused = thalweg(*CALL, "--output", "taken")
     assert refused.code == 2
     assert "taken" in refused.err
     assert "Traceback" not in refused.err

@@ -64,7 +64,7 @@ def write_tables(folder: Path) -> None:
     pq.write_table(pa.table(births), folder / "births.parquet")
     times = {"operator": ["parse"] * 9, "seconds": np.arange(1.0, 10.0) / 1e3}
     pq.write_table(pa.table(times), folder / "times.parquet")
-    traced = ["mobility", "trace", "--vehicles", "6", "--seconds", "20", "--into"]
+    traced = ["mobility", "trace", "--vehicles", "6", "--for", "20", "--output"]
     assert run([*traced, str(folder / "traced")]) == 0
     tracks = pq.read_table(folder / "traced" / "tracks.parquet")
     columns = {name: tracks[name].to_pylist() for name in tracks.column_names}
@@ -195,16 +195,16 @@ def write_simulation(folder: Path) -> Path:
     write_documents(case)
     words = ["app.json", "network-0.json", "plan.json"]
     files = [str(case / word) for word in words]
-    more = ["--changes", str(case / "changes.yaml"), "--seconds", "2", "--out", str(folder)]
+    more = ["--changes", str(case / "changes.yaml"), "--for", "2", "--output", str(folder)]
     assert run(["simulate", *files, *more]) == 0
     return folder
 
 
 def write_city(folder: Path) -> Path:
     """A city in motion, with its tables and, beside the folder, its page."""
-    asked = ["mobility", "run", "--vehicles", "6", "--seconds", "20", "--approach", "static"]
+    asked = ["mobility", "run", "--vehicles", "6", "--for", "20", "--approach", "static"]
     page = folder.with_suffix(".html")
-    assert run([*asked, "--into", str(folder), "--page", str(page)]) == 0
+    assert run([*asked, "--output", str(folder), "--plot", str(page)]) == 0
     return folder
 
 
@@ -221,7 +221,7 @@ def write_schedule(folder: Path) -> list[Path]:
     (folder / "days.csv").write_text("\n".join(["time_s,source,site,rate", *rows, ""]))
     files = [folder / name for name in ("app.yaml", "net.yaml", "days.csv")]
     words = ["schedule", *map(str, files[:2]), "--workload", str(files[2])]
-    assert run([*words, "--out", str(folder / "steps.parquet")]) == 0
+    assert run([*words, "--output", str(folder / "steps.parquet")]) == 0
     return [*files, folder / "steps.parquet"]
 
 

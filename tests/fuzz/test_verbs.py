@@ -39,7 +39,7 @@ _GROUND = f"--tracks {_TRACKS} --routes {_ROUTES} --fill-gaps"
 # Lines that are done as they stand, or (behind a "!") refused as they stand: those of verbs that
 # start Spark or a server, with a file that is damaged for sure or a word that means nothing.
 LINES: dict[str, list[str]] = {
-    "demo": ["demo --plan-only", "!demo --port 99999", "!demo --seconds nonsense --no-page"],
+    "demo": ["demo --plan-only", "!demo --port 99999", "!demo --for nonsense --no-page"],
     "init": ["init new", "!init app.json", "init new --force"],
     "validate": [f"validate {_APP} {_NET} {_PLAN} days.csv days.parquet city", "validate app.yaml"],
     "plan": [
@@ -61,28 +61,31 @@ LINES: dict[str, list[str]] = {
     "schema": ["schema application", "schema network", "!schema nonsense"],
     "coordinates": ["coordinates rtt.npz", "coordinates rtt.csv --unit ms --dimensions 2"],
     "simulate": [
-        f"simulate {_APP} {_NET} {_PLAN} --seconds 2 --changes changes.yaml --out sim",
-        f"simulate {_APP} {_NET} {_PLAN} --seconds 0.2 --trace births.csv",
-        f"simulate {_APP} {_NET} {_PLAN} --seconds 0.2 --workload days.csv --format json",
+        f"simulate {_APP} {_NET} {_PLAN} --for 2 --changes changes.yaml --output sim",
+        f"simulate {_APP} {_NET} {_PLAN} --for 0.2 --trace births.csv",
+        f"simulate {_APP} {_NET} {_PLAN} --for 0.2 --workload days.csv --format json",
     ],
-    "compare": [f"compare {_APP} {_NET} --strategies cloud-only"],
+    "compare": [f"compare {_APP} {_NET} --strategy cloud-only"],
     "profile": ["!profile nonsense", "!profile no.such.module:it --data trips.parquet"],
     "run": [
-        f"!run nonsense {_NET} --folder new-run --no-page",
-        f"!run taxi-fares {_NET} --folder new-run --no-page --interval nonsense",
+        f"!run nonsense {_NET} new-run --no-page",
+        f"!run taxi-fares {_NET} new-run --no-page --interval nonsense",
     ],
     "status": ["status run", "status run --format json"],
     "stop": ["stop run"],
     "rollback": ["rollback run"],
     "serve": ["!serve none", "!serve results --port 99999", "!serve app.json --no-open"],
-    "reproduce tsoo": ["!reproduce tsoo --seeds 0", "!reproduce tsoo --into app.json --quick"],
-    "reproduce aels": ["!reproduce aels --limit 0", "!reproduce aels --into app.json --quick"],
-    "reproduce migcep": ["!reproduce migcep --repetitions 0 --into new", "!reproduce migcep x"],
-    "mobility trace": ["mobility trace --into new --vehicles 3 --seconds 5"],
-    "mobility predict": [f"mobility predict {_GROUND} --every 5", "mobility predict --vehicles 3"],
-    "mobility learn": ["!mobility learn none.parquet --into new.parquet", "!mobility learn"],
-    "mobility plan": [f"mobility plan {_GROUND} --instances 1 --at 5 --save new.json"],
-    "mobility run": [f"mobility run {_GROUND} --approach static --into new --page new.html"],
+    "reproduce tsoo": ["!reproduce tsoo --seeds 0", "!reproduce tsoo --output app.json --quick"],
+    "reproduce aels": ["!reproduce aels --limit 0", "!reproduce aels --output app.json --quick"],
+    "reproduce migcep": ["!reproduce migcep --seeds 0 --output new", "!reproduce migcep x"],
+    "mobility trace": ["mobility trace --output new --vehicles 3 --for 5"],
+    "mobility predict": [
+        f"mobility predict {_GROUND} --interval 5",
+        "mobility predict --vehicles 3",
+    ],
+    "mobility learn": ["!mobility learn none.parquet --output new.parquet", "!mobility learn"],
+    "mobility plan": [f"mobility plan {_GROUND} --instances 1 --at 5 --output new.json"],
+    "mobility run": [f"mobility run {_GROUND} --approach static --output new --plot new.html"],
     "metrics": [
         "metrics rules",
         "metrics dashboard",
@@ -92,8 +95,8 @@ LINES: dict[str, list[str]] = {
         "!metrics rules app.json",
     ],
     "mobility handover": [
-        f"!mobility handover {_TRACKS} --move nonsense --folder new",
-        "!mobility handover none.parquet --move 5=broker-b --folder new",
+        f"!mobility handover {_TRACKS} new --move nonsense",
+        "!mobility handover none.parquet new --move 5=broker-b",
     ],
 }
 
@@ -152,11 +155,9 @@ def spoil_line(rng: np.random.Generator, line: str, folder: Path) -> list[str]:
         damage_file(rng, pick(rng, files))
         return words
     # What is written has a place of its own here; all else may be anything.
-    fixed = ("-o", "--out", "--into", "--folder", "--save", "--page")
+    fixed = ("-o", "--output", "--plot", "new", "new-run")
     places = [
-        k
-        for k in range(own, len(words))
-        if words[k - 1] not in fixed and words[k] not in fixed and words[k] != "new"
+        k for k in range(own, len(words)) if words[k - 1] not in fixed and words[k] not in fixed
     ]
     if not places or line.startswith("!"):
         return [*words, pick(rng, _WORDS)] if not line.startswith("!") else words

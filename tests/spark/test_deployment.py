@@ -851,7 +851,7 @@ PATIENCE_S = 180.0
 def test_a_run_is_moved_killed_and_resumed_and_every_row_arrives_once(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     save(fog_cloud(1, seed=1), tmp_path / "net.yaml")
-    words = ["run", PIPELINE, str(tmp_path / "net.yaml"), "--folder", str(folder), "--keep"]
+    words = ["run", PIPELINE, str(tmp_path / "net.yaml"), str(folder), "--no-adapt"]
     here = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, here))}
     with (tmp_path / "said").open("wb") as said:

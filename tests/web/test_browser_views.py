@@ -31,8 +31,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     tw.save(tw.plan(app, net, "aels"), folder / "plan.json")
     files = [str(folder / name) for name in ("app.yaml", "net.yaml", "plan.json")]
     out, city = str(folder / "sim"), str(folder / "city")
-    assert run(["simulate", *files, "--seconds", "10", "--out", out]) == 0
-    asked = ["mobility", "run", "--vehicles", "200", "--seconds", "120", "--into", city]
+    assert run(["simulate", *files, "--for", "10", "--output", out]) == 0
+    asked = ["mobility", "run", "--vehicles", "200", "--for", "120", "--output", city]
     assert run([*asked, "--approach", "static", "--approach", "migcep"]) == 0
     with PageServer(open_subjects([*files, out, city])) as page:
         yield page
@@ -187,7 +187,7 @@ def test_a_quarter_of_a_million_nodes_are_shown_by_site(open_page, shoot):
 
 def test_a_thousand_points_move_smoothly_in_the_city(tmp_path: Path, open_page, shoot):
     city = str(tmp_path / "city")
-    asked = ["mobility", "run", "--vehicles", "1000", "--seconds", "60", "--into", city]
+    asked = ["mobility", "run", "--vehicles", "1000", "--for", "60", "--output", city]
     assert run([*asked, "--approach", "static"]) == 0
     with PageServer(open_subjects([city])) as server:
         page = open_page(server.address)

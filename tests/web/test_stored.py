@@ -37,8 +37,8 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tw.save(tw.plan(app, net, "tcep"), folder / "later.json")
     (folder / "changes.yaml").write_text(CHANGES)
     files = [str(folder / name) for name in ("app.yaml", "net.yaml", "plan.json")]
-    more = ["--changes", str(folder / "changes.yaml"), "--seconds", "10", "--replications", "2"]
-    assert run(["simulate", *files, *more, "--out", str(folder / "out")]) == 0
+    more = ["--changes", str(folder / "changes.yaml"), "--for", "10", "--replications", "2"]
+    assert run(["simulate", *files, *more, "--output", str(folder / "out")]) == 0
     return folder / "out"
 
 
@@ -101,7 +101,7 @@ def test_a_schedule_is_shown_step_by_step(tmp_path: Path):
     (tmp_path / "days.csv").write_text("\n".join(rows) + "\n")
     files = [str(tmp_path / name) for name in ("app.yaml", "net.yaml")]
     workload, steps = str(tmp_path / "days.csv"), str(tmp_path / "steps.parquet")
-    assert run(["schedule", *files, "--workload", workload, "--out", steps]) == 0
+    assert run(["schedule", *files, "--workload", workload, "--output", steps]) == 0
     wanted = pq.read_table(steps).to_pylist()
     table = str(tmp_path / "days.parquet")
     tw.save(tw.load_workload(workload), table)
@@ -122,8 +122,8 @@ def test_a_schedule_is_shown_step_by_step(tmp_path: Path):
 
 def test_a_city_is_shown_from_its_folder_and_from_its_page(tmp_path: Path):
     folder, page = str(tmp_path / "city"), str(tmp_path / "city.html")
-    asked = ["mobility", "run", "--vehicles", "40", "--seconds", "60", "--approach", "static"]
-    assert run([*asked, "--approach", "greedy", "--into", folder, "--page", page]) == 0
+    asked = ["mobility", "run", "--vehicles", "40", "--for", "60", "--approach", "static"]
+    assert run([*asked, "--approach", "greedy", "--output", folder, "--plot", page]) == 0
     for place in (folder, page):
         (subject,) = open_subjects([place])
         assert subject.kind == "city"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from thalweg.cli.options import SeedOption
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
 
 
@@ -15,19 +16,23 @@ def coordinates(
         Path, typer.Argument(metavar="MATRIX", help="Round-trip times: .npz, .npy or .csv.")
     ],
     unit: Annotated[
-        str | None, typer.Option(help="Unit of the times (s, ms, us) where the file has none.")
+        str | None,
+        typer.Option("--unit", help="Unit of the times (s, ms, us) where the file has none."),
     ] = None,
-    dimensions: Annotated[int, typer.Option(help="Dimensions of the space.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random start.")] = 0,
+    dimensions: Annotated[int, typer.Option("--dimensions", help="Dimensions of the space.")] = 5,
+    seed: SeedOption = 0,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Fit Vivaldi coordinates with heights to measured round-trip times and report the error."""
     import numpy as np
 
-    from thalweg.errors import InvalidInput
+    from thalweg.errors import Defects, InvalidInput
     from thalweg.estimate.coordinates import fit_report
     from thalweg.files.latency_matrix import load_rtt_matrix
 
+    defects = Defects()
+    defects.require(seed >= 0, "--seed", seed, "a whole number >= 0")
+    defects.raise_if_any()
     with progress("fitting coordinates"):
         rtt_s = load_rtt_matrix(matrix, unit=unit)
         try:

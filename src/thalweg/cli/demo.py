@@ -9,20 +9,25 @@ from typing import Annotated, Any
 
 import typer
 
+from thalweg.cli.inputs import read_duration
+from thalweg.cli.options import for_option
 from thalweg.cli.output import Format, FormatOption, print_json, print_plan, print_table, say
 from thalweg.cli.serve import OpenOption, PageOption, PortOption, RunServer, show_run
 
 
 def demo(
-    seconds: Annotated[
-        float, typer.Option(help="How long rides come in.", show_default=True)
-    ] = 100.0,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FOLDER]", help="Where the run is kept; else it is thrown away."),
+    ] = None,
+    length: Annotated[str, for_option("rides come in")] = "100 s",
     data: Annotated[
         Path | None,
-        typer.Option(help="A trip file of the NYC Taxi & Limousine Commission to take rides from."),
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option(help="Where the run is kept; else it is thrown away.")
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="A trip file of the NYC Taxi & Limousine Commission to take rides from.",
+        ),
     ] = None,
     plan_only: Annotated[
         bool,
@@ -39,6 +44,7 @@ def demo(
         return
     from thalweg.spark.demo import run_demo
 
+    length_s = read_duration(length, "--for")
     server = RunServer(page=page, port=port, show=open_page)
     server.require_ready()
     with tempfile.TemporaryDirectory(prefix="thalweg-demo-") as temporary, ExitStack() as beside:
@@ -49,7 +55,7 @@ def demo(
 
         summary = run_demo(
             folder or Path(temporary) / "run",
-            seconds=seconds,
+            seconds=length_s,
             data=data,
             report=_report_since(),
             on_start=show,
@@ -146,7 +152,7 @@ def _plan(format: Format) -> None:  # noqa: A002
             }
             for rate, (chosen, all_cloud) in found.items()
         ]
-        print_json({"thalweg": 1, "settings": demo_settings(), "plans": plans})
+        print_json({"settings": demo_settings(), "plans": plans})
         return
     for rate, (chosen, all_cloud) in found.items():
         typer.echo(f"at {rate:g} rides/s:\n")

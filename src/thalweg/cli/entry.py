@@ -13,10 +13,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from itertools import pairwise
+from typing import Any
 
 import typer
 
+from thalweg.cli.old_spellings import rewrite
 from thalweg.cli.output import report_problems, say
+from thalweg.cli.usage import UsageError, is_help, read_problem, show_usage
 from thalweg.cli.version import show_version
 from thalweg.compiling import report_compiling
 from thalweg.errors import InvalidInput, StrategyError, ThalwegError
@@ -71,13 +74,18 @@ def make_app(verbs: Iterable[str] = tuple(VERBS)) -> typer.Typer:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code, raises nothing."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     _let_print_anything()
+    words, warnings = rewrite(given)
+    for warning in warnings:
+        say(warning)
     try:
         # Other verbs than the one that is asked for need not be loaded.
         app = make_app(words[:1]) if words and words[0] in VERBS else make_app()
         with report_compiling(_say_once("compiling loops, once: they are kept for the next time")):
-            app(words, prog_name="thalweg")
+            return int(app(words, prog_name="thalweg", standalone_mode=False) or 0)
+    except UsageError as error:
+        return _report_usage(error, words)
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else int(left.code is not None)
     except InvalidInput as error:
@@ -88,7 +96,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except ThalwegError as error:
         say(f"error: {error}")
         return 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         say("interrupted")
         return 130
     except BrokenPipeError:
@@ -97,7 +105,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         return _report_own_error(error)
-    return 0
+
+
+def _report_usage(error: Any, words: Sequence[str]) -> int:
+    """Say how the command is called and what is wrong; returns the exit code."""
+    if is_help(error):
+        # Its text is the help that was asked for by naming no command.
+        typer.echo(error.format_message(), err=True)
+        return 2
+    if usage := show_usage(error):
+        say(usage)
+    return report_problems(read_problem(error, words), as_json=_wants_json(words))
 
 
 def _say_once(text: str) -> Callable[[], None]:

@@ -12,7 +12,8 @@ from thalweg.cli.output import Format, FormatOption, print_json, tell
 
 def explain(
     plan: Annotated[
-        Path, typer.Argument(metavar="PLAN", help="Plan file (JSON or YAML), or folder of a run.")
+        Path,
+        typer.Argument(metavar="PLAN|FOLDER", help="Plan file (JSON or YAML), or folder of a run."),
     ],
     operator: Annotated[
         str | None, typer.Argument(metavar="[OPERATOR]", help="Only this operator.")

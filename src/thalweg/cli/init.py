@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
-from thalweg.cli.output import say
+from thalweg.cli.output import Format, FormatOption, print_json, say
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="Folder for the example; made if missing.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder for the example; made if missing.")
+    ],
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Write a small runnable example: a taxi application and a city."""
     from thalweg.errors import Defects
@@ -40,4 +43,6 @@ def init(
     for path, value in files.items():
         save(value, path)
         say(f"wrote {path}")
+    if format is Format.JSON:
+        print_json({"folder": str(folder), "files": [str(path) for path in files]})
     say(f"Next: thalweg plan {folder / 'app.yaml'} {folder / 'network.yaml'}")

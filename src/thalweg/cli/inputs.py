@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
 if TYPE_CHECKING:
     from thalweg.model import Application, Network, Problem, Workload
+
+Made = TypeVar("Made")
 
 # What `thalweg.plan` takes besides options of the strategy.
 _ARGUMENTS = frozenset(("application", "network", "strategy", "rates", "current"))
@@ -19,11 +23,6 @@ ApplicationArgument = Annotated[
 ]
 NetworkArgument = Annotated[
     Path, typer.Argument(metavar="NETWORK", help="Network file (YAML or JSON) or Parquet folder.")
-]
-
-WorkloadOption = Annotated[
-    Path | None,
-    typer.Option("--workload", "-w", help="Workload file (YAML, JSON, CSV or Parquet)."),
 ]
 
 
@@ -80,6 +79,47 @@ def pose(application: Path, app: Application, net: Network) -> Problem:
         return Problem(application=app, network=net)
     except InvalidInput as error:
         raise find_lines(error, application) from None
+
+
+def read_duration(text: str, option: str) -> float:
+    """A duration such as `30 s`, `2 min` or `30`, in seconds: a bare number means seconds.
+
+    >>> read_duration("2 min", "--for"), read_duration("30", "--for")
+    (120.0, 30.0)
+    """
+    from dataclasses import replace
+
+    from thalweg.errors import InvalidInput
+    from thalweg.units import DURATION, parse_quantity
+
+    try:
+        return parse_quantity(with_unit(text), DURATION, path=option)
+    except InvalidInput as error:
+        rule = 'a duration >= 0, such as "30 s" or 30'
+        raise InvalidInput(replace(d, value=text, rule=rule) for d in error.defects) from None
+
+
+def with_unit(text: str) -> str:
+    """The duration with its unit, where it is a bare number of seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return f"{number!r} s" if math.isfinite(number) else text
+
+
+def name_options(make: Callable[[], Made], names: Mapping[str, str]) -> Made:
+    """What `make` returns; its problems name the options that its arguments came from."""
+    from dataclasses import replace
+
+    from thalweg.errors import InvalidInput
+
+    try:
+        return make()
+    except InvalidInput as error:
+        raise InvalidInput(
+            replace(defect, path=names.get(defect.path, defect.path)) for defect in error.defects
+        ) from None
 
 
 def read_options(pairs: list[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
@@ -49,8 +49,17 @@ def _harmless(text: str) -> str:
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
-def print_json(data: Any) -> None:
-    """Print a result for programs."""
+VERSION = 1
+"""The version of the documents that `--format json` prints: their field `thalweg`."""
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a result for programs, with the version of its format first."""
+    print_plain({"thalweg": VERSION, **document})
+
+
+def print_plain(data: Mapping[str, Any]) -> None:
+    """Print a document of a format that is not Thalweg's own, such as a JSON Schema."""
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
     if not text.replace("\n", "").isprintable():
         # A name from a file must not command the terminal.

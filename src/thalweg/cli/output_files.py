@@ -33,6 +33,13 @@ def require_place(defects: Defects, path: Path | None, endings: tuple[str, ...])
     )
 
 
+def require_folder(defects: Defects, path: Path | None) -> None:
+    """Remember a defect unless files can be written into a folder of this name."""
+    rule = "a folder, or a name that is not taken"
+    free = path is None or not path.exists() or path.is_dir()
+    defects.require(free, "--output", str(path), rule)
+
+
 def write_beside(path: Path, write: Callable[[Path], None]) -> None:
     """Let a file be written beside its place and then moved there: whole or not at all."""
     from thalweg.errors import Defect, InvalidInput

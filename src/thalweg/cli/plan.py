@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem, read_options
+from thalweg.cli.options import OptionOption, StrategyOption, also_option, output_option
 from thalweg.cli.output import Format, FormatOption, print_json, print_plan, progress, say
 from thalweg.planning import DEFAULT_STRATEGY
 
@@ -21,27 +22,16 @@ NOT_FEASIBLE = 3
 def plan(
     application: ApplicationArgument,
     network: NetworkArgument,
-    strategy: Annotated[
-        str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
-    ] = DEFAULT_STRATEGY,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),
-    ] = None,
+    strategy: StrategyOption = DEFAULT_STRATEGY,
+    option: OptionOption = None,
     current: Annotated[
-        Path | None, typer.Option("--current", help="Plan that runs now (JSON or YAML).")
+        Path | None,
+        typer.Option("--current", metavar="PLAN", help="Plan that runs now (JSON or YAML)."),
     ] = None,
     also: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--also",
-            metavar="APP",
-            help="Another application on the same network, planned on what is left; repeatable.",
-        ),
+        list[Path] | None, also_option("APP", "on the same network, planned on what is left")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also save the plan here (JSON or YAML).")
-    ] = None,
+    output: Annotated[Path | None, output_option("the plan (JSON or YAML)")] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Plan where each operator runs. Exit code 3 means that the plan is not feasible."""
@@ -81,7 +71,7 @@ def plan(
         save(found, output)
         say(f"wrote {output}")
     if format is Format.JSON:
-        typer.echo(found.to_json())
+        print_json(found.to_dict())
     else:
         print_plan(found)
     if not found.feasible:

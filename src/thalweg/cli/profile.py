@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from thalweg.cli.options import (
+    PipelineArgument,
+    PlotOption,
+    SeedOption,
+    on_option,
+    output_option,
+)
 from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -17,47 +25,52 @@ _PLOT_ENDINGS = (".png", ".svg", ".pdf")
 
 
 def profile(
-    pipeline: Annotated[
-        str,
-        typer.Argument(metavar="PIPELINE", help="Name of an example, or package.module:attribute."),
-    ],
+    pipeline: PipelineArgument,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FOLDER]", help="Take what this run has measured; measure nothing now."
+        ),
+    ] = None,
     rows: Annotated[
-        int | None, typer.Option(help="Rows of each source; else enough for some windows.")
+        int | None,
+        typer.Option(
+            "--rows", metavar="N", help="Rows of each source; else enough for some windows."
+        ),
     ] = None,
     data: Annotated[
-        list[str] | None,
+        list[Path] | None,
         typer.Option(
+            "--data",
             metavar="[SOURCE=]FILE",
             help="A source's rows (.parquet, .csv or .json); repeatable. Else they are generated.",
         ),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Events per second of event time; else as declared.")
+        float | None,
+        typer.Option("--rate", help="Events per second of event time; else as declared."),
     ] = None,
-    sites: Annotated[int, typer.Option(help="Over how many sites the rows are split.")] = 1,
-    repeat: Annotated[int, typer.Option(help="How often each operator's CPU is measured.")] = 5,
-    seed: Annotated[int, typer.Option(help="For generated rows.")] = 0,
-    write: Annotated[
-        Path | None,
-        typer.Option(help="Save the application with measured figures here (YAML or JSON)."),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw it into this file (.png, .svg or .pdf).")
-    ] = None,
-    from_run: Annotated[
-        Path | None,
+    sites: Annotated[
+        int,
+        typer.Option("--sites", metavar="N", help="Over how many sites the rows are split."),
+    ] = 1,
+    repetitions: Annotated[
+        int,
         typer.Option(
-            "--from", metavar="RUN", help="Take what a run has measured; measure nothing now."
+            "--repetitions", metavar="N", help="How often each operator's CPU is measured."
         ),
+    ] = 5,
+    seed: SeedOption = 0,
+    output: Annotated[
+        Path | None, output_option("the application with measured figures (YAML or JSON)")
     ] = None,
-    master: Annotated[
-        str | None, typer.Option(help="Local Spark master, such as local[2]; else local[1].")
-    ] = None,
+    plot: PlotOption = None,
+    on: Annotated[str | None, on_option("local[1]; a local one")] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Run each operator on a sample with Spark: selectivity, event sizes, CPU, state."""
-    if from_run is not None:
-        _profile_run(pipeline, from_run, write, format)
+    if folder is not None:
+        _profile_run(pipeline, folder, output, format)
         return
     from thalweg.errors import Defects
     from thalweg.files.save import require_place
@@ -71,11 +84,11 @@ def profile(
 
     defects = Defects()
     found = defects.attempt("", lambda: _find_pipeline(pipeline))
-    if write is not None:
-        defects.attempt("--write", lambda: require_place(write))
+    if output is not None:
+        defects.attempt("--output", lambda: require_place(output))
     if plot is not None:
         _require_plot(defects, plot)
-    files = _read_data(defects, data or [], found)
+    files = _read_data(defects, [os.fspath(each) for each in data or []], found)
     defects.raise_if_any()
     with counting("profiling") as on_progress:
         result = measure(
@@ -84,13 +97,13 @@ def profile(
             data=files,
             rate=rate,
             sites=sites,
-            repeat=repeat,
+            repeat=repetitions,
             seed=seed,
-            master=master,
+            master=on,
             on_progress=on_progress,
         )
-    if write is not None:
-        save_application(result, write)
+    if output is not None:
+        save_application(result, output)
     if plot is not None:
         plot_profile(result, plot)
     if format is Format.JSON:
@@ -99,7 +112,7 @@ def profile(
         print_table(*profile_table(result), title=f"declared → measured at {result.calibration}")
         for difference in result.differences():
             typer.echo(show_difference(difference))
-    for path in (write, plot):
+    for path in (output, plot):
         if path is not None:
             say(f"wrote {path}")
 
@@ -107,7 +120,7 @@ def profile(
 def _profile_run(
     pipeline: str,
     folder: Path,
-    write: Path | None,
+    output: Path | None,
     format: Format,  # noqa: A002
 ) -> None:
     """What a run has measured of a pipeline, beside what is declared."""
@@ -117,8 +130,8 @@ def _profile_run(
 
     defects = Defects()
     found = defects.attempt("", lambda: _find_pipeline(pipeline))
-    if write is not None:
-        defects.attempt("--write", lambda: require_place(write))
+    if output is not None:
+        defects.attempt("--output", lambda: require_place(output))
     measured = None
     if found is not None:
         application = found.application
@@ -126,15 +139,15 @@ def _profile_run(
     defects.raise_if_any()
     if measured is None:
         return
-    if write is not None:
-        save_measured(measured, write)
+    if output is not None:
+        save_measured(measured, output)
     if format is Format.JSON:
         print_json(measured.to_dict())
     else:
         columns = ["operator", "figure", "declared", "measured", "from", "to"]
         print_table(columns, figure_rows(measured), title=f"measured by {folder}")
-    if write is not None:
-        say(f"wrote {write}")
+    if output is not None:
+        say(f"wrote {output}")
 
 
 def _find_pipeline(name: str) -> Pipeline:

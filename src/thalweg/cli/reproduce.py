@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from thalweg.cli.options import on_option, output_option
 from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -16,20 +17,21 @@ reproduce = typer.Typer(
     help="Run a published evaluation again, in parallel on Spark.", no_args_is_help=True
 )
 
-IntoOption = Annotated[
-    Path | None,
-    typer.Option("--into", help="Folder for results; a second run goes on there."),
+OutputOption = Annotated[
+    Path | None, output_option("results", "; the next call goes on in this folder")
 ]
-MasterOption = Annotated[
-    str | None,
-    typer.Option("--master", help="Spark master or Connect address; else this machine's cores."),
-]
+OnOption = Annotated[str | None, on_option("this machine's cores")]
 QuickOption = Annotated[
     bool, typer.Option("--quick", help="Few seeds: shows that it works, in about a minute.")
 ]
 RestartOption = Annotated[
     bool, typer.Option("--restart", help="Discard what an earlier run left in the folder.")
 ]
+
+
+def _seeds_option(otherwise: str) -> Any:
+    help_text = f"Seeds 0 to N - 1; else {otherwise} with --quick."
+    return typer.Option("--seeds", metavar="N", min=1, max=10_000, help=help_text)
 
 
 @reproduce.callback()
@@ -39,23 +41,21 @@ def _reproduce() -> None:
 
 @reproduce.command()
 def tsoo(
-    into: IntoOption = None,
-    master: MasterOption = None,
+    output: OutputOption = None,
+    on: OnOption = None,
     quick: QuickOption = False,
-    seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, max=10_000, help="How many; else 20, or 2.")
-    ] = None,
+    seeds: Annotated[int | None, _seeds_option("20, or 2")] = None,
     restart: RestartOption = False,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Adaptive scheduling between fog and cloud: Ntumba et al. 2024, Figures 8-12."""
     from thalweg.experiments.tsoo.reproduce import reproduce as run
 
-    folder = into or Path("results") / ("tsoo-quick" if quick else "tsoo")
+    folder = output or Path("results") / ("tsoo-quick" if quick else "tsoo")
     with counting("tsoo") as on_progress:
         found = run(
             folder,
-            master=master,
+            master=on,
             quick=quick,
             seeds=seeds,
             restart=restart,
@@ -66,12 +66,14 @@ def tsoo(
 
 @reproduce.command()
 def aels(
-    into: IntoOption = None,
-    master: MasterOption = None,
+    output: OutputOption = None,
+    on: OnOption = None,
     quick: QuickOption = False,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=1, help="About how many runs; else all 3,510, or 54."),
+        typer.Option(
+            "--limit", metavar="N", min=1, help="About how many runs; else all 3,510, or 54."
+        ),
     ] = None,
     restart: RestartOption = False,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
@@ -79,11 +81,11 @@ def aels(
     """Latency-aware placement on large networks: da Silva Veith et al., Figures 5-10."""
     from thalweg.experiments.aels.reproduce import reproduce as run
 
-    folder = into or Path("results") / ("aels-quick" if quick else "aels")
+    folder = output or Path("results") / ("aels-quick" if quick else "aels")
     with counting("aels") as on_progress:
         found = run(
             folder,
-            master=master,
+            master=on,
             quick=quick,
             limit=limit,
             restart=restart,
@@ -94,17 +96,16 @@ def aels(
 
 @reproduce.command()
 def migcep(
-    into: IntoOption = None,
-    master: MasterOption = None,
+    output: OutputOption = None,
+    on: OnOption = None,
     quick: QuickOption = False,
-    repetitions: Annotated[
-        int | None,
-        typer.Option("--repetitions", min=1, max=10_000, help="How many; else 5, or 1."),
-    ] = None,
+    seeds: Annotated[int | None, _seeds_option("5, or 1")] = None,
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", help="Folder with SUMO's tables, for workers too; else vehicles are made."
+            "--data",
+            metavar="FOLDER",
+            help="Folder with SUMO's tables, for workers too; else vehicles are made.",
         ),
     ] = None,
     restart: RestartOption = False,
@@ -113,14 +114,14 @@ def migcep(
     """Operators that move with their users: Ottenwälder et al. 2013, Figures 9 and 10."""
     from thalweg.experiments.migcep.reproduce import reproduce as run
 
-    folder = into or Path("results") / ("migcep-quick" if quick else "migcep")
+    folder = output or Path("results") / ("migcep-quick" if quick else "migcep")
     with counting("migcep") as on_progress:
         found = run(
             folder,
             data=data,
-            master=master,
+            master=on,
             quick=quick,
-            repetitions=repetitions,
+            repetitions=seeds,
             restart=restart,
             on_progress=on_progress,
         )

@@ -13,7 +13,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thalweg.cli.inputs import NetworkArgument, WorkloadOption, read_options, require_births
+from thalweg.cli.inputs import (
+    NetworkArgument,
+    read_duration,
+    read_options,
+    require_births,
+    with_unit,
+)
+from thalweg.cli.options import (
+    DURATION,
+    Forecast,
+    OptionOption,
+    PipelineArgument,
+    SeedOption,
+    StrategyOption,
+    WorkloadOption,
+    for_option,
+    forecast_option,
+    interval_option,
+)
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, say
 from thalweg.cli.serve import (
     MetricsOption,
@@ -28,6 +46,7 @@ from thalweg.cli.serve import (
 from thalweg.cli.signals import upon_signal
 
 if TYPE_CHECKING:
+    from thalweg.adapt import Forecaster
     from thalweg.spark.deployment import Deployment, StartFeed
     from thalweg.spark.deployment.check import RunWishes
 
@@ -35,30 +54,27 @@ _DEFAULT_RIDES_PER_S = 1000.0
 
 
 def run(
-    pipeline: Annotated[
-        str,
-        typer.Argument(metavar="PIPELINE", help="Name of an example, or package.module:attribute."),
-    ],
+    pipeline: PipelineArgument,
     network: NetworkArgument,
-    strategy: Annotated[
-        str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
-    ] = "atsoo",
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),
-    ] = None,
-    folder: Annotated[Path, typer.Option(help="Folder of the run; the same one resumes it.")] = (
-        Path("run")
-    ),
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="[FOLDER]", help="Folder of the run; the same one resumes it."),
+    ] = Path("run"),
+    strategy: StrategyOption = "atsoo",
+    option: OptionOption = None,
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Go on with the run in the folder, or not at all."),
     ] = False,
-    interval: Annotated[str, typer.Option(help="How often to look at the run.")] = "2 s",
-    trigger: Annotated[str, typer.Option(help="Least time from one batch to the next.")] = "1 s",
+    interval: Annotated[str, interval_option("monitoring cycle")] = "2 s",
+    trigger: Annotated[
+        str,
+        typer.Option("--trigger", metavar=DURATION, help="Least time from one batch to the next."),
+    ] = "1 s",
     link: Annotated[
         str | None,
         typer.Option(
+            "--link",
             metavar="ADDRESS",
             help="How rows come to the cloud: kafka://host:port/topic; else all share one log.",
         ),
@@ -71,29 +87,32 @@ def run(
             help="What becomes of a row on which an operator fails.",
         ),
     ] = "dead-letter",
-    length: Annotated[
-        str | None, typer.Option("--for", help="Stop after this time; else when told to.")
-    ] = None,
+    length: Annotated[str | None, for_option("it runs; else until it is stopped")] = None,
     adapt: Annotated[
-        bool, typer.Option("--adapt/--keep", help="Change cuts when there is a cause, or never.")
-    ] = True,
-    forecast: Annotated[
         bool,
-        typer.Option("--forecast/--no-forecast", help="Look a few cycles ahead, or only at now."),
+        typer.Option("--adapt/--no-adapt", help="Change cuts when there is a cause, or never."),
     ] = True,
+    forecast: Annotated[Forecast, forecast_option("none, last or smoothing")] = Forecast.SMOOTHING,
     profile: Annotated[
         Path | None,
-        typer.Option(help="Begin with the figures of this file, as `thalweg profile` writes it."),
+        typer.Option(
+            "--profile",
+            metavar="FILE",
+            help="Begin with the figures of this file, as `thalweg profile` writes it.",
+        ),
     ] = None,
     workload: WorkloadOption = None,
     feed: Annotated[
         str | None,
-        typer.Option(metavar="rides:N", help="Send N generated taxi rides per second."),
+        typer.Option("--feed", metavar="rides:N", help="Send N generated taxi rides per second."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Send the rides of this trip file instead (Parquet).")
+        Path | None,
+        typer.Option(
+            "--data", metavar="FILE", help="Send the rides of this trip file instead (Parquet)."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of generated rides.")] = 0,
+    seed: SeedOption = 0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print the plan and the steps.")
     ] = False,
@@ -114,7 +133,6 @@ def run(
     start_feed = defects.attempt("", lambda: _feed(pipeline, feed, data, seed))
     rates = defects.attempt("", lambda: _rates(pipeline, network, workload))
     from thalweg.adapt.trigger import LIVE_TRIGGER
-    from thalweg.spark.deployment.decisions import LIVE_FORECASTER
 
     wishes = RunWishes(
         pipeline=pipeline,
@@ -123,12 +141,12 @@ def run(
         strategy=strategy,
         options=options,
         rates=rates,
-        interval=interval,
-        trigger=trigger,
+        interval=with_unit(interval),
+        trigger=with_unit(trigger),
         link=link,
         bad_rows=bad_rows,
         adapt=LIVE_TRIGGER if adapt else None,
-        forecast=LIVE_FORECASTER if forecast else None,
+        forecast=defects.attempt("", lambda: _forecaster(forecast)),
         profile=profile,
         resume=resume,
     )
@@ -178,9 +196,20 @@ def _outline(wishes: RunWishes, defects: Any, format: Format) -> None:  # noqa: 
 
 
 def _length(text: str | None) -> float | None:
-    from thalweg.units import DURATION, parse_quantity
+    return None if text is None else read_duration(text, "--for")
 
-    return None if text is None else parse_quantity(text, DURATION, path="--for")
+
+def _forecaster(kind: Forecast) -> Forecaster | None:
+    from thalweg.adapt import LastValue
+    from thalweg.errors import Defect, InvalidInput
+    from thalweg.spark.deployment.decisions import LIVE_FORECASTER
+
+    if kind is Forecast.SEASONAL:
+        rule, hint = "none, last or smoothing", "a live run has not seen a period yet"
+        raise InvalidInput([Defect(path="--forecast", value=kind.value, rule=rule, hint=hint)])
+    if kind is Forecast.LAST:
+        return LastValue()
+    return LIVE_FORECASTER if kind is Forecast.SMOOTHING else None
 
 
 def _rates(pipeline: str, network: Path, workload: Path | None) -> Any:

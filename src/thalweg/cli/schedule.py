@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_case, read_options
+from thalweg.cli.inputs import (
+    ApplicationArgument,
+    NetworkArgument,
+    load_case,
+    name_options,
+    read_duration,
+    read_options,
+)
+from thalweg.cli.options import (
+    DURATION,
+    Forecast,
+    HorizonOption,
+    OptionOption,
+    PlotOption,
+    StrategyOption,
+    forecast_option,
+    output_option,
+)
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
 from thalweg.cli.output_files import require_place, write_beside
 
@@ -19,51 +35,50 @@ if TYPE_CHECKING:
     from thalweg.model.workload import Workload
 
 
-class Forecast(StrEnum):
-    """How rates are forecast."""
-
-    NONE = "none"
-    LAST = "last"
-    SEASONAL = "seasonal"
-    SMOOTHING = "smoothing"
-
-
 def schedule(
     application: ApplicationArgument,
     network: NetworkArgument,
     workload: Annotated[
         Path,
-        typer.Option("--workload", "-w", help="Workload file (YAML, JSON, CSV or Parquet)."),
+        typer.Option(
+            "--workload", "-w", metavar="FILE", help="Workload file (YAML, JSON, CSV or Parquet)."
+        ),
     ],
-    strategy: Annotated[
-        str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
-    ] = "atsoo",
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),
-    ] = None,
-    trigger: Annotated[
+    strategy: StrategyOption = "atsoo",
+    option: OptionOption = None,
+    every_step: Annotated[
         bool,
-        typer.Option("--trigger/--every-step", help="Adapt when there is a cause, or every time."),
-    ] = True,
-    usage_most: Annotated[
-        float | None, typer.Option(help="Adapt above this usage; default: the application's limit.")
+        typer.Option("--every-step", help="Adapt at every step, not only when there is a cause."),
+    ] = False,
+    max_usage: Annotated[
+        float | None,
+        typer.Option("--max-usage", help="Adapt above this usage; else the application's limit."),
     ] = None,
-    patience: Annotated[int, typer.Option(help="Bad steps in a row before adapting.")] = 1,
-    rest: Annotated[
-        str, typer.Option(help="How long adaptations that can wait do so after the last one.")
+    consecutive: Annotated[
+        int, typer.Option("--consecutive", metavar="N", help="Bad steps in a row before adapting.")
+    ] = 1,
+    cooldown: Annotated[
+        str,
+        typer.Option(
+            "--cooldown",
+            metavar=DURATION,
+            help="How long adaptations that can wait do so after the last one.",
+        ),
     ] = "10 min",
     forecast: Annotated[
-        Forecast, typer.Option(help="Look ahead, by this kind of forecast.")
+        Forecast, forecast_option("none, last, seasonal or smoothing")
     ] = Forecast.NONE,
     period: Annotated[
-        str, typer.Option(help="When rates repeat, for seasonal forecasts and smoothing.")
+        str,
+        typer.Option(
+            "--period",
+            metavar=DURATION,
+            help="When rates repeat, for seasonal forecasts and smoothing.",
+        ),
     ] = "1 d",
-    ahead: Annotated[int, typer.Option(help="How many steps to look ahead.")] = 1,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw it into this file (.png, .svg or .pdf).")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Also save all steps here (.parquet).")] = None,
+    horizon: HorizonOption = 1,
+    plot: PlotOption = None,
+    output: Annotated[Path | None, output_option("all steps (.parquet)")] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Replay a workload step by step: what it costs, what is violated, what moves and why."""
@@ -81,11 +96,11 @@ def schedule(
         options = defects.attempt("", lambda: read_options(option or [])) or {}
         if defects.attempt("", lambda: find_strategy(strategy)) is not None:
             defects.attempt("", lambda: require_options(strategy, options))
-        chosen = defects.attempt("", lambda: _trigger(trigger, usage_most, patience, rest))
+        chosen = defects.attempt("", lambda: _trigger(every_step, max_usage, consecutive, cooldown))
         load = case[1] if case else None
         forecaster = defects.attempt("", lambda: _forecaster(forecast, period, load))
-        defects.require(ahead >= 1, "--ahead", ahead, "a whole number >= 1")
-        for path, endings in ((plot, PLOT_ENDINGS), (out, (".parquet",))):
+        defects.require(horizon >= 1, "--horizon", horizon, "a whole number >= 1")
+        for path, endings in ((plot, PLOT_ENDINGS), (output, (".parquet",))):
             require_place(defects, path, endings)
     defects.raise_if_any()
     problem, load = cast("tuple[Problem, Workload]", case)
@@ -97,11 +112,11 @@ def schedule(
             strategy,
             trigger=chosen,
             forecaster=forecaster,
-            ahead_steps=ahead,
+            ahead_steps=horizon,
             options=options,
         )
-    if out is not None:
-        write_beside(out, partial(_save, found))
+    if output is not None:
+        write_beside(output, partial(_save, found))
     if plot is not None:
         with progress("drawing"):
             write_beside(plot, partial(plot_replay, found))
@@ -111,29 +126,34 @@ def schedule(
         print_table(*found.table(), title=found.headline)
 
 
-def _trigger(wanted: bool, usage_most: float | None, patience: int, rest: str) -> Trigger | None:
+def _trigger(
+    every_step: bool, max_usage: float | None, consecutive: int, cooldown: str
+) -> Trigger | None:
     from thalweg.adapt import Trigger
     from thalweg.errors import Defects
-    from thalweg.units import DURATION, parse_quantity
 
     defects = Defects()
-    rest_s = defects.attempt("", lambda: parse_quantity(rest, DURATION, path="--rest"))
+    rest_s = defects.attempt("", lambda: read_duration(cooldown, "--cooldown"))
+    names = {"usage_most": "--max-usage", "patience": "--consecutive", "rest_s": "--cooldown"}
     made = defects.attempt(
-        "", lambda: Trigger(usage_most=usage_most, patience=patience, rest_s=rest_s or 0.0)
+        "",
+        lambda: name_options(
+            lambda: Trigger(usage_most=max_usage, patience=consecutive, rest_s=rest_s or 0.0), names
+        ),
     )
     defects.raise_if_any()
-    return made if wanted else None
+    return None if every_step else made
 
 
 def _forecaster(kind: Forecast, period: str, load: Workload | None) -> Forecaster | None:
     """The forecaster of that kind; the period counts in steps of the workload."""
     import numpy as np
 
+    from thalweg import units
     from thalweg.adapt import ExponentialSmoothing, LastValue, SeasonalNaive
     from thalweg.errors import Defect, InvalidInput
-    from thalweg.units import DURATION, parse_quantity, show_quantity
 
-    period_s = parse_quantity(period, DURATION, path="--period")
+    period_s = read_duration(period, "--period")
     if kind is Forecast.NONE or load is None:
         return None
     if kind is Forecast.LAST:
@@ -141,7 +161,8 @@ def _forecaster(kind: Forecast, period: str, load: Workload | None) -> Forecaste
     step_s = float(np.median(np.diff(load.time_s))) if len(load) > 1 else period_s
     steps = round(period_s / step_s) if step_s > 0 else 0
     if steps < 2:
-        rule = f"at least two steps of the workload, of {show_quantity(step_s, DURATION)} each"
+        step = units.show_quantity(step_s, units.DURATION)
+        rule = f"at least two steps of the workload, of {step} each"
         raise InvalidInput([Defect(path="--period", value=period, rule=rule)])
     if kind is Forecast.SEASONAL:
         return SeasonalNaive(steps)

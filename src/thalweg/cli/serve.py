@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg.cli.output import say
+from thalweg.cli.options import strategy_option
+from thalweg.cli.output import Format, FormatOption, print_json, say
 from thalweg.cli.signals import upon_signal
 from thalweg.errors import Defect, Defects, InvalidInput
 
@@ -57,12 +59,12 @@ def serve(
         ),
     ],
     strategy: Annotated[
-        str | None,
-        typer.Option("--strategy", "-s", help="Makes the plan, where none is given."),
+        str | None, strategy_option("Name of the strategy that plans, where no plan is given")
     ] = None,
     port: PortOption = 0,
     token_file: TokenFileOption = None,
     open_page: OpenOption = True,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Serve a page on 127.0.0.1: what runs where and why, over time, what if, side by side."""
     from thalweg.web.opening import open_subjects
@@ -72,7 +74,10 @@ def serve(
     subjects = defects.attempt("", lambda: open_subjects(paths, strategy=strategy)) or []
     defects.raise_if_any()
     ended = threading.Event()
-    with open_page_of(subjects, port=port, token=token, show=open_page):
+    with open_page_of(subjects, port=port, token=token, show=open_page) as page:
+        if format is Format.JSON:
+            print_json({"address": page.address})
+            sys.stdout.flush()
         say("Ctrl-C ends it")
         with upon_signal(lambda _number: ended.set()):
             ended.wait()

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, WorkloadOption
+from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, name_options, read_duration
+from thalweg.cli.options import (
+    DURATION,
+    PlotOption,
+    SeedOption,
+    VaryOption,
+    WorkloadOption,
+    also_option,
+    for_option,
+    interval_option,
+    on_option,
+    output_option,
+    strategy_option,
+)
 from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
-from thalweg.cli.output_files import require_place, write_beside
+from thalweg.cli.output_files import require_folder, require_place, write_beside
+from thalweg.cli.ranges import read_rate_factors
 from thalweg.cli.simulation_case import SimulationCase
 from thalweg.cli.simulation_physics import (
     Arriving,
@@ -29,69 +44,88 @@ if TYPE_CHECKING:
     from thalweg.simulate import Experiment, Simulation
 
 _STEPS = 1000
+_OPTIONS = {
+    "seconds": "--for",
+    "seed": "--seed",
+    "replications": "--replications",
+    "warm_up_s": "--warm-up",
+}
 
 
 def simulate(
     application: ApplicationArgument,
     network: NetworkArgument,
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file (JSON or YAML).")],
-    seconds: Annotated[float, typer.Option(help="How long to simulate.")] = 60.0,
-    seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
+    length: Annotated[str, for_option("events come in")] = "60 s",
+    seed: SeedOption = 0,
     replications: Annotated[
-        int, typer.Option(help="Runs with random numbers of their own; intervals from two on.")
+        int,
+        typer.Option(
+            "--replications",
+            metavar="N",
+            help="Runs with random numbers of their own; intervals from two on.",
+        ),
     ] = 1,
     warm_up: Annotated[
-        float | None, typer.Option(help="Seconds that do not count; default: a tenth.")
+        str | None,
+        typer.Option(
+            "--warm-up",
+            metavar=DURATION,
+            help="Time at the start that does not count; else a tenth.",
+        ),
     ] = None,
     workload: WorkloadOption = None,
     changes: Annotated[
-        Path | None, typer.Option(help="What changes on the way: plans, rates, failures.")
+        Path | None,
+        typer.Option(
+            "--changes", metavar="FILE", help="What changes on the way: plans, rates, failures."
+        ),
     ] = None,
-    beside: Annotated[
-        list[str] | None,
-        typer.Option(metavar="APP:PLAN", help="Another application that runs beside; repeatable."),
+    also: Annotated[
+        list[Path] | None, also_option("APP:PLAN", "that runs on the same network")
     ] = None,
-    adapt: Annotated[
-        str | None, typer.Option(help="A strategy that watches and adapts, by name.")
+    strategy: Annotated[
+        str | None, strategy_option("Name of a strategy that adapts the plan on the way")
     ] = None,
-    interval: Annotated[str, typer.Option(help="How often it looks.")] = "10 s",
-    arrivals: Annotated[Arriving, typer.Option(help="How events are born.")] = Arriving.POISSON,
+    interval: Annotated[str, interval_option("observation by the strategy")] = "10 s",
+    arrivals: Annotated[
+        Arriving, typer.Option("--arrivals", help="How events arrive at their sources.")
+    ] = Arriving.POISSON,
     burst: Annotated[
-        str, typer.Option(metavar="ON:OFF", help="Mean lengths of bursts and of silence.")
+        str,
+        typer.Option("--burst", metavar="ON:OFF", help="Mean lengths of bursts and of silence."),
     ] = "1 s:4 s",
     trace: Annotated[
         Path | None,
-        typer.Option(help="When events are born: .csv or .parquet with source, site, time_s."),
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="When events arrive: .csv or .parquet with source, site, time_s.",
+        ),
     ] = None,
     service: Annotated[
-        Serving, typer.Option(help="How times of service vary; as the plan's estimate has it.")
+        Serving,
+        typer.Option("--service", help="How service times vary; else as in the plan's estimate."),
     ] = Serving.ESTIMATED,
     service_times: Annotated[
         Path | None,
-        typer.Option(help="Measured times of service: .csv or .parquet with operator, seconds."),
+        typer.Option(
+            "--service-times",
+            metavar="FILE",
+            help="Measured service times: .csv or .parquet with operator, seconds.",
+        ),
     ] = None,
     cpu: Annotated[
-        Sharing, typer.Option(help="Whether operators share a CPU; as the plan's estimate has it.")
+        Sharing,
+        typer.Option("--cpu", help="How operators share a CPU; else as in the plan's estimate."),
     ] = Sharing.ESTIMATED,
     even: Annotated[
-        bool, typer.Option("--even", help="Let every so many-th event through, not random ones.")
+        bool, typer.Option("--even", help="Let every n-th event through, not random ones.")
     ] = False,
-    rate_factor: Annotated[
-        list[float] | None,
-        typer.Option(help="Simulate at so many times the rates; repeatable, a row for each."),
-    ] = None,
-    spark: Annotated[
-        bool, typer.Option("--spark", help="Run side by side on Spark, on this machine's cores.")
-    ] = False,
-    master: Annotated[
-        str | None, typer.Option("--master", help="The same on a Spark master or Connect address.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Also save all tables and a manifest in this folder.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw it into this file (.png, .svg or .pdf).")
-    ] = None,
+    vary: VaryOption = None,
+    on: Annotated[str | None, on_option("one run after the other, without Spark")] = None,
+    output: Annotated[Path | None, output_option("all tables and a manifest")] = None,
+    plot: PlotOption = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Run a plan event by event: latencies, queues and links, beside what was estimated."""
@@ -104,40 +138,45 @@ def simulate(
     defects = Defects()
     given_files = [application, network, plan, *(path for path in (workload, changes) if path)]
     given_files += [path for path in (trace, service_times) if path]
-    files = [*given_files, *(Path(part) for text in beside or [] for part in text.split(":", 1))]
-    case = SimulationCase(defects, application, network, plan, beside or [])
+    beside = [os.fspath(pair) for pair in also or []]
+    files = [*given_files, *(Path(part) for text in beside for part in text.split(":", 1))]
+    case = SimulationCase(defects, application, network, plan, beside)
     options = case.read(workload, changes)
     asked = Asked(arrivals, burst, trace, service, service_times, cpu, even)
     options["physics"] = defects.attempt("", lambda: choose_physics(asked, case.plans))
-    options["control"] = defects.attempt("", lambda: choose_control(adapt, interval))
+    options["control"] = defects.attempt("", lambda: choose_control(strategy, interval))
     require_place(defects, plot, PLOT_ENDINGS)
-    if out is not None:
-        rule = "a folder, or a name that is not taken"
-        defects.require(not out.exists() or out.is_dir(), "--out", str(out), rule)
-    factors = rate_factor or [1.0]
-    for factor in factors:
-        defects.require(0 <= factor <= 1e9, "--rate-factor", factor, "a number from 0 to 1e9")
+    require_folder(defects, output)
+    factors = defects.attempt("", lambda: read_rate_factors(vary or [])) or [1.0]
+    given: dict[str, Any] = {"seed": seed, "replications": replications}
+    given["seconds"] = defects.attempt("", lambda: read_duration(length, "--for"))
+    if warm_up is not None:
+        given["warm_up_s"] = defects.attempt("", lambda: read_duration(warm_up, "--warm-up"))
     defects.raise_if_any()
-    given = {"seconds": seconds, "seed": seed, "replications": replications, "warm_up_s": warm_up}
-    experiments = [case.prepare(factor, {**given, **options}) for factor in factors]
-    found = _run(experiments, on_spark=spark or master is not None, master=master)
-    if out is not None:
-        _save(found, factors, out, files)
-        _save_case(case, [out] if len(found) == 1 else [out / f"rate-{f:g}" for f in factors])
+    everything = {**given, **options}
+    experiments = [
+        name_options(partial(case.prepare, factor, everything), _OPTIONS) for factor in factors
+    ]
+    found = _run(experiments, on)
+    if output is not None:
+        _save(found, factors, output, files)
+        _save_case(case, _folders(output, factors))
     if plot is not None:
         write_beside(plot, partial(plot_simulation, found[0]))
     if format is Format.JSON:
-        told = [result.to_dict() for result in found]
-        listed = [{"rate_factor": f, **each} for f, each in zip(factors, told, strict=True)]
-        print_json(told[0] if len(told) == 1 else {"thalweg": 1, "points": listed})
+        listed = [
+            {"rate_factor": factor, **result.to_dict()}
+            for factor, result in zip(factors, found, strict=True)
+        ]
+        print_json(found[0].to_dict() if len(found) == 1 else {"points": listed})
     elif len(found) == 1:
         _print(found[0])
     else:
         _print_points(factors, found)
 
 
-def _run(experiments: list[Experiment], *, on_spark: bool, master: str | None) -> list[Simulation]:
-    if on_spark:
+def _run(experiments: list[Experiment], master: str | None) -> list[Simulation]:
+    if master is not None:
         from thalweg.experiments.simulations import run_on_spark
 
         with counting("runs") as on_progress:
@@ -164,11 +203,15 @@ def _save(
     listed = [each for path in files for each in (sorted(path.rglob("*")) or [path])]
     inputs = {str(path): sha256(path.read_bytes()).hexdigest() for path in listed if path.is_file()}
     command = shlex.join(["thalweg", *sys.argv[1:]])
-    for factor, result in zip(factors, found, strict=True):
-        folder = out if len(found) == 1 else out / f"rate-{factor:g}"
+    for folder, factor, result in zip(_folders(out, factors), factors, found, strict=True):
         more = {"rate_factor": factor}
         save_simulation(result, folder, inputs=inputs, command=command, settings=more)
         say(f"wrote {folder}")
+
+
+def _folders(out: Path, factors: Sequence[float]) -> list[Path]:
+    """The folder of each result."""
+    return [out] if len(factors) == 1 else [out / f"rate-{factor:g}" for factor in factors]
 
 
 def _save_case(case: SimulationCase, folders: Sequence[Path]) -> None:

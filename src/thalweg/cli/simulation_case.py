@@ -29,7 +29,7 @@ class SimulationCase:
         self._plan_files = [plan]
         for text in beside:
             app, colon, placed = text.partition(":")
-            defects.require(bool(app and colon and placed), "--beside", text, "APP:PLAN")
+            defects.require(bool(app and colon and placed), "--also", text, "APP:PLAN")
             if app and colon and placed:
                 pairs.append((Path(app), Path(placed)))
                 self._plan_files.append(Path(placed))

@@ -6,6 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from thalweg.cli.inputs import read_duration
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -73,7 +75,6 @@ def _arrivals(asked: Asked) -> Any:
     from thalweg.errors import Defects
     from thalweg.files.sample_table import load_births
     from thalweg.simulate import OnOff, Periodic, Poisson, Trace
-    from thalweg.units import DURATION, parse_quantity
 
     if asked.trace is not None:
         return {pair: Trace(time_s=times) for pair, times in load_births(asked.trace).items()}
@@ -85,8 +86,8 @@ def _arrivals(asked: Asked) -> Any:
     on, colon, off = asked.burst.partition(":")
     defects.require(bool(colon), "--burst", asked.burst, "ON:OFF, such as 1 s:4 s")
     defects.raise_if_any()
-    on_s = parse_quantity(on.strip(), DURATION, path="--burst")
-    return OnOff(on_s=on_s, off_s=parse_quantity(off.strip(), DURATION, path="--burst"))
+    on_s = read_duration(on.strip(), "--burst")
+    return OnOff(on_s=on_s, off_s=read_duration(off.strip(), "--burst"))
 
 
 def _service(asked: Asked) -> Any:
@@ -104,7 +105,6 @@ def _service(asked: Asked) -> Any:
 def choose_control(strategy: str | None, interval: str) -> Control | None:
     """The strategy that watches, if one is to."""
     from thalweg.simulate import Control
-    from thalweg.units import DURATION, parse_quantity
 
-    interval_s = parse_quantity(interval, DURATION, path="--interval")
+    interval_s = read_duration(interval, "--interval")
     return None if strategy is None else Control(strategy=strategy, interval_s=interval_s)

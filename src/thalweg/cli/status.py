@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from thalweg.cli.options import RunFolderArgument
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, tell
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment.folder import RunFolder
 
-FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the run.")]
-
 
 def status(
-    folder: FolderArgument,
+    folder: RunFolderArgument,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Say how a run is doing, or when it was last heard of and what to do about that."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg.cli.output import progress, say
-from thalweg.cli.status import FolderArgument
+from thalweg.cli.inputs import read_duration
+from thalweg.cli.options import DURATION, RunFolderArgument
+from thalweg.cli.output import Format, FormatOption, print_json, progress, say
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment.folder import RunFolder
@@ -19,26 +21,30 @@ _POLL_S = 0.1
 
 
 def stop(
-    folder: FolderArgument,
-    within: Annotated[str, typer.Option(help="How long to wait until it has ended.")] = "2 min",
+    folder: RunFolderArgument,
+    within: Annotated[
+        str,
+        typer.Option("--within", metavar=DURATION, help="How long to wait until it has ended."),
+    ] = "2 min",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """End a run after the batches under way, and wait until it has ended. It can be resumed."""
     from thalweg.errors import InvalidInput, ThalwegError
     from thalweg.spark.deployment.control import STOP, Request, leave
     from thalweg.spark.deployment.folder import RunFolder
-    from thalweg.units import DURATION, parse_quantity
 
-    patience_s = parse_quantity(within, DURATION, path="--within")
+    timeout_s = read_duration(within, "--within")
     found = RunFolder.of_run(folder)
     if not found.is_held():
         say(f"nothing runs in {folder}")
+        _print_outcome(folder, format, stopped=False)
         return
     try:
         leave(found, Request(kind=STOP))
     except InvalidInput as error:
         other = _other_way(found)
         raise InvalidInput(replace(d, hint=f"{d.hint}; {other}") for d in error.defects) from None
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     with progress("stopping"):
         while found.is_held():
             if time.monotonic() > deadline:
@@ -49,6 +55,13 @@ def stop(
                 )
             time.sleep(_POLL_S)
     say(f"stopped; the same `thalweg run` goes on from {folder}")
+    _print_outcome(folder, format, stopped=True)
+
+
+def _print_outcome(folder: Path, format: Format, *, stopped: bool) -> None:  # noqa: A002
+    """For programs: whether something ran until now."""
+    if format is Format.JSON:
+        print_json({"folder": str(folder), "stopped": stopped})
 
 
 def _other_way(folder: RunFolder) -> str:

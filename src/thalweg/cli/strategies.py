@@ -11,7 +11,7 @@ def strategies(format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the
     from thalweg.strategy import strategies as known
 
     if format is Format.JSON:
-        print_json(known())
+        print_json({"strategies": known(), "broken": broken_strategies()})
     else:
         print_table(["strategy", "what it does"], [list(pair) for pair in known().items()])
     for name, why in broken_strategies().items():

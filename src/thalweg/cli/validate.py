@@ -44,7 +44,8 @@ def validate(
     defects.raise_if_any()
     rows = [(str(path), *_describe(value)) for path, value in values]
     if format is Format.JSON:
-        print_json([dict(zip(("file", "kind", "holds"), row, strict=True)) for row in rows])
+        names = ("file", "kind", "holds")
+        print_json({"files": [dict(zip(names, row, strict=True)) for row in rows]})
     else:
         print_table(["file", "kind", "holds"], rows)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
+from thalweg.cli.options import PipelineArgument, RunFolderArgument
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, tell
-from thalweg.cli.status import FolderArgument
 from thalweg.history import FAULTS
 
 
 def verify(
-    pipeline: Annotated[str, typer.Argument(help="The pipeline of the run, as it was started.")],
-    folder: FolderArgument,
+    pipeline: PipelineArgument,
+    folder: RunFolderArgument,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Work on all rows of a run once more, in one place, and compare every sink row by row.

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from thalweg.cli.inputs import name_options, read_duration
+from thalweg.cli.options import for_option
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from thalweg.errors import Defects
     from thalweg.files.transitions_table import TransitionTable
     from thalweg.migration.brokers import Brokers
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
     from thalweg.model import Application
     from thalweg.model.planned_routes import PlannedRoutes
     from thalweg.model.vehicles import VehicleTracks
+
+    Made = TypeVar("Made")
 
 AppArgument = Annotated[
     Path | None,
@@ -30,7 +37,8 @@ TreeArgument = Annotated[
     typer.Argument(metavar="NETWORK", help="Network file, a tree; else a quad-tree of brokers."),
 ]
 NetworkOption = Annotated[
-    Path | None, typer.Option("--network", help="Network file, a tree; else a quad-tree.")
+    Path | None,
+    typer.Option("--network", metavar="FILE", help="Network file, a tree; else a quad-tree."),
 ]
 TracksOption = Annotated[
     Path | None,
@@ -46,22 +54,19 @@ FillOption = Annotated[
     bool, typer.Option("--fill-gaps", help="Fill gaps in tracks on a straight line.")
 ]
 VehiclesOption = Annotated[int, typer.Option("--vehicles", help="How many to generate.")]
-SecondsOption = Annotated[float, typer.Option("--seconds", help="How long a trace to generate.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Of all random numbers.")]
+LengthOption = Annotated[str, for_option("a generated trace is")]
 LearnFromOption = Annotated[
     Path | None,
     typer.Option("--learn-from", help="Past trace, or what `mobility learn` made of some."),
 ]
 
-Made = TypeVar("Made")
-
 _OPTIONS = {
     "ahead_s": "--ahead",
     "at_s": "--at",
-    "every_s": "--every",
+    "every_s": "--interval",
     "instance": "--instance",
     "instances": "--instances",
-    "seconds": "--seconds",
+    "seconds": "--for",
     "seed": "--seed",
     "step_s": "--step",
     "vehicles": "--vehicles",
@@ -79,7 +84,7 @@ class TraceAsked:
     edges: Path | None = None
     fill_gaps: bool = False
     vehicles: int = 1000
-    seconds: float = 1000.0
+    length: str = "1000 s"
     seed: int = 0
 
     @property
@@ -100,16 +105,7 @@ class Ground:
 
 def in_options(make: Callable[[], Made]) -> Made:
     """What `make` returns; its problems are about the options that the figures came from."""
-    from dataclasses import replace
-
-    from thalweg.errors import InvalidInput
-
-    try:
-        return make()
-    except InvalidInput as error:
-        raise InvalidInput(
-            replace(defect, path=_OPTIONS.get(defect.path, defect.path)) for defect in error.defects
-        ) from None
+    return name_options(make, _OPTIONS)
 
 
 def read_app(defects: Defects, path: Path | None) -> Application | None:
@@ -199,7 +195,10 @@ def _generate(
     areas = brokers.area_m[brokers.leaves]
     low, high = areas[:, :2].min(axis=0).tolist(), areas[:, 2:].max(axis=0).tolist()
     area_m = (low[0], low[1], high[0], high[1])
-    make = partial(city_vehicles, asked.vehicles, asked.seconds, seed=asked.seed, area_m=area_m)
+    seconds = defects.attempt("", lambda: read_duration(asked.length, "--for"))
+    if seconds is None:
+        return None, None
+    make = partial(city_vehicles, asked.vehicles, seconds, seed=asked.seed, area_m=area_m)
     made = defects.attempt("", lambda: in_options(make))
     return (None, None) if made is None else made
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thalweg.cli.mobility.case import FillOption
+from thalweg.cli.options import DURATION
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -21,11 +22,13 @@ def handover(
     tracks: Annotated[
         Path, typer.Argument(metavar="TRACKS", help="Where vehicles were (.parquet or .csv).")
     ],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="New folder for the log and all else.")
+    ],
     move: Annotated[
         list[str],
         typer.Option("--move", metavar="TIME=SITE", help="Move then to there; repeatable."),
     ],
-    folder: Annotated[Path, typer.Option("--folder", help="New folder for the log and all else.")],
     site: Annotated[
         list[str] | None,
         typer.Option("--site", help="Sites, at least two; repeatable; else broker-a, broker-b."),
@@ -33,13 +36,24 @@ def handover(
     start: Annotated[
         str | None, typer.Option("--start", help="Where it begins; else the first site.")
     ] = None,
-    begin: Annotated[str | None, typer.Option("--from", help="Leave out what was before.")] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Leave out what came after.")] = None,
-    speedup: Annotated[float, typer.Option(help="Seconds of the trace in one second.")] = 1.0,
-    lead: Annotated[
-        str | None, typer.Option(help="How long before a move its state begins to be sent.")
+    begin: Annotated[
+        str | None,
+        typer.Option("--from", metavar=DURATION, help="Leave out what is before in the trace."),
     ] = None,
-    heap_mb: Annotated[int, typer.Option(help="Memory of each site's Spark.")] = 512,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar=DURATION, help="Leave out what is after in the trace."),
+    ] = None,
+    speedup: Annotated[
+        float, typer.Option("--speedup", help="Seconds of the trace in one second.")
+    ] = 1.0,
+    lead: Annotated[
+        str | None,
+        typer.Option(
+            "--lead", metavar=DURATION, help="How long before a move its state begins to be sent."
+        ),
+    ] = None,
+    heap_mb: Annotated[int, typer.Option("--heap-mb", help="Memory of each site's Spark.")] = 512,
     fill_gaps: FillOption = False,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
@@ -71,7 +85,7 @@ def handover(
         on_step=lambda at_s, step: say(f"{at_s:8.1f} s  {step}"),
     )
     if format is Format.JSON:
-        print_json({"thalweg": 1, **report.to_dict()})
+        print_json(report.to_dict())
     else:
         counts = report.events
         title = (

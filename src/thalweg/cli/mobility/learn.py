@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thalweg.cli.mobility.case import NetworkOption
+from thalweg.cli.mobility.planning import StepOption
+from thalweg.cli.options import on_option, output_option
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, say
 
 if TYPE_CHECKING:
@@ -21,13 +23,10 @@ def learn(
     tracks: Annotated[
         list[Path], typer.Argument(metavar="TRACKS…", help="Past traces, each a trace of its own.")
     ],
-    into: Annotated[Path, typer.Option("--into", help="Where to save the counts (.parquet).")],
+    output: Annotated[Path, output_option("the counts (.parquet)")],
     network: NetworkOption = None,
-    step: Annotated[str, typer.Option("--step", help="How often to look, in s.")] = "1 s",
-    master: Annotated[
-        str | None,
-        typer.Option("--master", help="Spark master or Connect address; else this machine."),
-    ] = None,
+    step: StepOption = "1 s",
+    on: Annotated[str | None, on_option("this machine's cores")] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Count with Spark where vehicles go next and how long they stay, for `--learn-from`."""
@@ -39,7 +38,7 @@ def learn(
     defects = Defects()
     brokers = read_brokers(defects, network)
     step_s = read_seconds(defects, "--step", step)
-    require_place(defects, into, (".parquet",))
+    require_place(defects, output, (".parquet",))
     for path in tracks:
         defects.require(path.exists(), "TRACKS", str(path), "an existing file or folder")
         good = not path.is_file() or path.suffix == ".parquet"
@@ -50,16 +49,16 @@ def learn(
     from thalweg.spark.transitions.count import count_transitions
 
     with progress("counting"):
-        found = count_transitions(tracks, brokers, master=master, into=into, step_s=step_s)
+        found = count_transitions(tracks, brokers, master=on, into=output, step_s=step_s)
     if format is Format.JSON:
         rows = [
             {"previous": a, "leaf": b, "next": c, "count": n, "stay_s": stay, "spread_s": spread}
             for (a, b, c), (n, stay, spread) in found.rows().items()
         ]
-        print_json({"thalweg": 1, "stays": int(found.count.sum()), "transitions": rows})
+        print_json({"stays": int(found.count.sum()), "transitions": rows})
     else:
         _print(found)
-    say(f"wrote {into}")
+    say(f"wrote {output}")
 
 
 def _print(found: TransitionTable) -> None:

@@ -15,9 +15,8 @@ from thalweg.cli.mobility.case import (
     EdgesOption,
     FillOption,
     LearnFromOption,
+    LengthOption,
     RoutesOption,
-    SecondsOption,
-    SeedOption,
     TracksOption,
     TreeArgument,
     VehiclesOption,
@@ -25,12 +24,12 @@ from thalweg.cli.mobility.case import (
 from thalweg.cli.mobility.planning import (
     DecayOption,
     FixedOption,
-    HorizonOption,
     InstancesOption,
     RangeOption,
     StepOption,
     TogetherOption,
 )
+from thalweg.cli.options import DURATION, HorizonOption, SeedOption, output_option
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, say
 
 if TYPE_CHECKING:
@@ -68,7 +67,8 @@ def plan(
     ] = None,
     operator: Annotated[str | None, typer.Option("--operator", help="Only this one.")] = None,
     at: Annotated[
-        str | None, typer.Option("--at", help="When, in s of the trace; else at the beginning.")
+        str | None,
+        typer.Option("--at", metavar=DURATION, help="When in the trace; else at its beginning."),
     ] = None,
     knowledge: Annotated[
         str, typer.Option("--knowledge", help="What is known about where vehicles will be.")
@@ -84,9 +84,9 @@ def plan(
     decay: DecayOption = None,
     together: TogetherOption = False,
     vehicles: VehiclesOption = 1000,
-    seconds: SecondsOption = 1000.0,
+    length: LengthOption = "1000 s",
     seed: SeedOption = 0,
-    save: Annotated[Path | None, typer.Option("--save", help="Also save it here (.json).")] = None,
+    output: Annotated[Path | None, output_option("the plan (.json)")] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Plan the moves of one instance's operators, and say why. Exit code 3: a limit is not kept."""
@@ -111,11 +111,11 @@ def plan(
         edges=edges,
         fill_gaps=fill_gaps,
         vehicles=vehicles,
-        seconds=seconds,
+        length=length,
         seed=seed,
     )
     with progress("loading"):
-        require_place(defects, save, (".json",))
+        require_place(defects, output, (".json",))
         app = read_app(defects, application)
         chosen = read_policy(defects, policy)
         settings = read_settings(
@@ -151,7 +151,7 @@ def plan(
     vehicle_names = (city.connections.names[v] for v in city.vehicles[number].tolist())
     users = dict(zip(city.graph.users, vehicle_names, strict=True))
     known = {"knowledge": knowledge, "policy": policy, "seed": seed}
-    _tell(shown, users, known, save, format)
+    _tell(shown, users, known, output, format)
     if any(found.violations for found in shown):
         raise typer.Exit(NOT_FEASIBLE)
 
@@ -160,16 +160,16 @@ def _tell(
     shown: Sequence[MigrationPlan],
     users: Mapping[str, str],
     known: Mapping[str, object],
-    save: Path | None,
+    output: Path | None,
     format: Format,  # noqa: A002 - the name of the option
 ) -> None:
     """Save and print the plans."""
     from thalweg.cli.output_files import write_beside
 
-    told = {"thalweg": 1, "users": users, **known, "plans": [found.to_dict() for found in shown]}
-    if save is not None:
-        text = json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False)
-        write_beside(save, lambda path: _write(path, text + "\n"))
+    told = {"users": users, **known, "plans": [found.to_dict() for found in shown]}
+    if output is not None:
+        text = json.dumps({"thalweg": 1, **told}, indent=2, ensure_ascii=False, allow_nan=False)
+        write_beside(output, lambda path: _write(path, text + "\n"))
     if format is Format.JSON:
         print_json(told)
         return

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from thalweg.cli.options import DURATION
+
 if TYPE_CHECKING:
     from thalweg.errors import Defects
     from thalweg.migration.policies import Policy
@@ -15,9 +17,13 @@ TICK_S = 1.0
 """How often positions are looked at."""
 
 StepOption = Annotated[
-    str, typer.Option("--step", help="Time between moments at which operators may move, in s.")
+    str,
+    typer.Option(
+        "--step",
+        metavar=DURATION,
+        help="Time from one moment at which operators may move to the next.",
+    ),
 ]
-HorizonOption = Annotated[int, typer.Option("--horizon", help="Steps to plan ahead, at most.")]
 FixedOption = Annotated[
     bool,
     typer.Option(
@@ -26,11 +32,15 @@ FixedOption = Annotated[
 ]
 RangeOption = Annotated[
     str | None,
-    typer.Option("--range", help="Only to brokers within so many metres; else to any."),
+    typer.Option("--range", metavar="LENGTH", help="Only to brokers this near; else to any."),
 ]
 DecayOption = Annotated[
     str | None,
-    typer.Option("--decay", help="Over which the cost of leaving falls to nothing; else never."),
+    typer.Option(
+        "--decay",
+        metavar=DURATION,
+        help="Time in which the cost of leaving falls to nothing; else never.",
+    ),
 ]
 TogetherOption = Annotated[
     bool,

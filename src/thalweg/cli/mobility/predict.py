@@ -12,13 +12,13 @@ from thalweg.cli.mobility.case import (
     EdgesOption,
     FillOption,
     LearnFromOption,
+    LengthOption,
     NetworkOption,
     RoutesOption,
-    SecondsOption,
-    SeedOption,
     TracksOption,
     VehiclesOption,
 )
+from thalweg.cli.options import DURATION, SeedOption, interval_option
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, say
 
 if TYPE_CHECKING:
@@ -37,12 +37,14 @@ def predict(
     ahead: Annotated[
         list[str] | None,
         typer.Option(
-            "--ahead", help="How far to look ahead, in s; repeatable; else 5, 15, 30, 60."
+            "--ahead",
+            metavar=DURATION,
+            help="How far to look ahead; repeatable; else 5, 15, 30 and 60 s.",
         ),
     ] = None,
-    every: Annotated[str, typer.Option("--every", help="How often to ask, in s.")] = "10 s",
+    interval: Annotated[str, interval_option("prediction")] = "10 s",
     vehicles: VehiclesOption = 1000,
-    seconds: SecondsOption = 1000.0,
+    length: LengthOption = "1000 s",
     seed: SeedOption = 0,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
@@ -67,14 +69,14 @@ def predict(
         edges=edges,
         fill_gaps=fill_gaps,
         vehicles=vehicles,
-        seconds=seconds,
+        length=length,
         seed=seed,
     )
     with progress("loading"):
         ground = read_ground(defects, network, asked)
         transitions = read_transitions(defects, learn_from, ground)
         ahead_s = [read_seconds(defects, "--ahead", text) for text in ahead or AHEAD]
-        every_s = read_seconds(defects, "--every", every)
+        every_s = read_seconds(defects, "--interval", interval)
         defects.raise_if_any()
         assert ground is not None  # noqa: S101 - told before
         missing = {name: missing_input(name, ground, transitions) for name in KNOWLEDGE}
@@ -86,7 +88,7 @@ def predict(
         asking = [predictor for predictor in made if predictor is not None]
         found = in_options(lambda: hit_rates(asking, connections, ahead_s=ahead_s, every_s=every_s))
     if format is Format.JSON:
-        print_json({"thalweg": 1, "hit_rates": [_plain(rate) for rate in found]})
+        print_json({"hit_rates": [_plain(rate) for rate in found]})
     else:
         _print(found)
     for name, what in missing.items():

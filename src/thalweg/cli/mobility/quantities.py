@@ -1,4 +1,4 @@
-"""Numbers with units on the command line; a plain number is in the unit that the option names."""
+"""Numbers with units on the command line: a bare number is in seconds or metres."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ if TYPE_CHECKING:
 
 def read_seconds(defects: Defects, option: str, text: str) -> float:
     """A duration such as `5`, `5 s` or `2 min`, in seconds; 0 and a defect where it is none."""
-    from thalweg.units import DURATION, parse_quantity
+    from thalweg.cli.inputs import read_duration
 
-    plain = _plain(text)
-    if plain is not None:
-        text = f"{plain!r} s"
-    return defects.attempt("", lambda: parse_quantity(text, DURATION, path=option)) or 0.0
+    return defects.attempt("", lambda: read_duration(text, option)) or 0.0
 
 
 def read_metres(defects: Defects, option: str, text: str) -> float:

@@ -16,9 +16,8 @@ from thalweg.cli.mobility.case import (
     EdgesOption,
     FillOption,
     LearnFromOption,
+    LengthOption,
     RoutesOption,
-    SecondsOption,
-    SeedOption,
     TracksOption,
     TreeArgument,
     VehiclesOption,
@@ -26,12 +25,12 @@ from thalweg.cli.mobility.case import (
 from thalweg.cli.mobility.planning import (
     DecayOption,
     FixedOption,
-    HorizonOption,
     InstancesOption,
     RangeOption,
     StepOption,
     TogetherOption,
 )
+from thalweg.cli.options import HorizonOption, SeedOption, output_option, plot_option
 from thalweg.cli.output import Format, FormatOption, counting, print_json, progress
 
 if TYPE_CHECKING:
@@ -99,14 +98,10 @@ def run(
     decay: DecayOption = None,
     together: TogetherOption = False,
     vehicles: VehiclesOption = 1000,
-    seconds: SecondsOption = 1000.0,
+    length: LengthOption = "1000 s",
     seed: SeedOption = 0,
-    into: Annotated[
-        Path | None, typer.Option("--into", help="Also save all tables and a manifest here.")
-    ] = None,
-    page: Annotated[
-        Path | None, typer.Option("--page", help="Also draw the moving city (.html).")
-    ] = None,
+    output: Annotated[Path | None, output_option("all tables and a manifest")] = None,
+    plot: Annotated[Path | None, plot_option(".html, the moving city")] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Run a whole city, and compare what each approach costs, moves and delivers."""
@@ -114,7 +109,7 @@ def run(
     from thalweg.cli.mobility.comparison import print_comparison, to_plain
     from thalweg.cli.mobility.plan import draw_instances
     from thalweg.cli.mobility.planning import read_settings
-    from thalweg.cli.output_files import require_place, write_beside
+    from thalweg.cli.output_files import require_folder, require_place, write_beside
     from thalweg.errors import Defects
 
     defects = Defects()
@@ -124,14 +119,12 @@ def run(
         edges=edges,
         fill_gaps=fill_gaps,
         vehicles=vehicles,
-        seconds=seconds,
+        length=length,
         seed=seed,
     )
     with progress("loading"):
-        require_place(defects, page, (".html",))
-        rule = "a folder, or a name that is not taken"
-        free = into is None or not into.exists() or into.is_dir()
-        defects.require(free, "--into", str(into), rule)
+        require_place(defects, plot, (".html",))
+        require_folder(defects, output)
         settings = read_settings(
             defects,
             step=step,
@@ -153,7 +146,6 @@ def run(
     assert city is not None and settings is not None  # noqa: S101 - told before
     static_bdp, outcomes = _run(city, trips, seed)
     told: dict[str, Any] = {
-        "thalweg": 1,
         "instances": city.instances,
         "brokers": city.brokers.count,
         "vehicles": city.connections.vehicles,
@@ -161,17 +153,17 @@ def run(
         "seed": seed,
         "approaches": [to_plain(outcome, static_bdp) for outcome in outcomes],
     }
-    if into is not None:
+    if output is not None:
         from thalweg.cli.mobility.saving import save_outcomes
 
         files = [*(path for path in (application, network, learn_from) if path), *asked.files]
-        save_outcomes(outcomes, into, told, settings, files)
-    if page is not None:
+        save_outcomes(outcomes, output, told, settings, files)
+    if plot is not None:
         from thalweg.migration.view.page import render_page
 
         with progress("drawing"):
             html = render_page([outcome.drive for outcome in outcomes], title=city.graph.name)
-        write_beside(page, partial(_write, html))
+        write_beside(plot, partial(_write, html))
     if format is Format.JSON:
         print_json(told)
     else:

@@ -58,7 +58,7 @@ def save_outcomes(
         draft.replace(folder / MANIFEST)
     except OSError as error:
         rule = f"a folder that can be written ({(error.strerror or str(error)).lower()})"
-        raise InvalidInput([Defect(path="--into", value=str(folder), rule=rule)]) from error
+        raise InvalidInput([Defect(path="--output", value=str(folder), rule=rule)]) from error
     say(f"wrote {folder / MANIFEST}")
 
 
@@ -97,6 +97,7 @@ def _manifest(told: Mapping[str, Any], settings: Settings, files: Sequence[Path]
     # JSON knows no ∞: a limit that is none is null.
     limits = {k: None if v == float("inf") else v for k, v in asdict(settings).items()}
     return {
+        "thalweg": 1,
         **told,
         "command": shlex.join(["thalweg", *sys.argv[1:]]),
         "settings": limits,

@@ -101,7 +101,7 @@ class RunFolder:
     @classmethod
     def of_run(cls, path: Path | str) -> Self:
         """The folder of a run; raises `InvalidInput` where there is none in it."""
-        folder, hint = cls(path), "the folder that was given to `thalweg run --folder`"
+        folder, hint = cls(path), "the folder that was given to `thalweg run`"
         try:
             found = folder.exists
         except OSError as error:

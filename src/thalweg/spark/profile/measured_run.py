@@ -86,13 +86,13 @@ def read_measured(application: Application, folder: Path) -> MeasuredRun:
     if not isinstance(told, Mapping) or not told:
         hint = "figures come with the first rows; a run of an earlier version has none"
         raise InvalidInput(
-            [Defect(path="--from", value=str(folder), rule="a run that has measured", hint=hint)]
+            [Defect(path="FOLDER", value=str(folder), rule="a run that has measured", hint=hint)]
         )
     strangers = sorted(set(map(str, told)) - set(application.index))
     if strangers:
         rule = f"a run of {application.name}"
         hint = f"it has measured {', '.join(strangers[:3])}"
-        raise InvalidInput([Defect(path="--from", value=str(folder), rule=rule, hint=hint)])
+        raise InvalidInput([Defect(path="FOLDER", value=str(folder), rule=rule, hint=hint)])
     figures = {
         (operator.name, figure): _figure(folder, told[operator.name][figure])
         for operator in application.operators
@@ -159,7 +159,7 @@ def with_figures(application: Application, profile: Application) -> Application:
     }
     if not same:
         rule = f"the operators and streams of {application.name}"
-        hint = "`thalweg profile … --write FILE` writes such a file"
+        hint = "`thalweg profile … --output FILE` writes such a file"
         raise InvalidInput([Defect(path="profile", value=profile.name, rule=rule, hint=hint)])
     names = (*FIGURES, "cpu_per_byte", "memory", "memory_factor", "state", "rate")
     operators = [

@@ -1,4 +1,4 @@
-// The view "city": the same drawing as the page that `thalweg mobility run --page` writes.
+// The view "city": the same drawing as the page that `thalweg mobility run --plot` draws.
 
 import { askJson, problemsOf } from "./api.js";
 import { el, list } from "./dom.js";

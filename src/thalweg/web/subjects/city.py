@@ -67,7 +67,7 @@ def read_city(file: Path, folder: Path | None = None) -> Plain:
         if not isinstance(packed, dict) or any(part not in packed for part in _PARTS):
             raise ValueError("not a city")
     except (OSError, ValueError) as error:
-        rule = "a city as `thalweg mobility run --page` or `--into` keeps it"
+        rule = "a city as `thalweg mobility run --plot` or `--output` keeps it"
         defect = Defect(file=str(file), path="", value=str(error)[:200], rule=rule)
         raise InvalidInput([defect]) from None
     return packed

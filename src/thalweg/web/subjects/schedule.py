@@ -1,4 +1,4 @@
-"""A workload that was replayed with a strategy: `thalweg schedule --out`, step by step."""
+"""A workload that was replayed with a strategy: `thalweg schedule --output`, step by step."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def read_steps(file: Path) -> pa.Table | None:
         raise InvalidInput([defect]) from None
     if not names >= set(_COLUMNS):
         return None
-    rule = "a table as `thalweg schedule --out` writes it"
+    rule = "a table as `thalweg schedule --output` writes it"
     table = read_stored(folder, file, _COLUMNS, rule)
     if not table.num_rows:
         rule = "at least one step"

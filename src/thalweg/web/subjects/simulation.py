@@ -82,7 +82,7 @@ class Stage:
 
 
 class SimulationSubject(PlannedSubject):
-    """The first run of a simulation, from the folder of `thalweg simulate --out`."""
+    """The first run of a simulation, from the folder of `thalweg simulate --output`."""
 
     kind = "simulation"
     now_is = "as it began"
@@ -288,7 +288,7 @@ def _seconds(value: float) -> str:
 
 def _first_run(folder: Path, name: str) -> list[Plain]:
     """The rows of the first run in a table; `InvalidInput` where it cannot be read."""
-    rule = "a table as `thalweg simulate --out` writes it"
+    rule = "a table as `thalweg simulate --output` writes it"
     columns: dict[str, Sort] = {"replication": "figure", **_TABLES[name]}
     table = read_stored(folder, folder / f"{name}.parquet", columns, rule)
     rows: list[Plain] = table.to_pylist()

@@ -106,7 +106,7 @@ def _judge_room(facts: MachineFacts) -> Iterator[Finding]:
         yield Finding(level=level, where="memory", what=what, remedy="" if sites >= 2 else remedy)
     what = f"{facts.free_disk_bytes / 1e9:.1f} GB free"
     if facts.free_disk_bytes < _LITTLE_DISK_BYTES:
-        remedy = "free some space, or give `thalweg run` a `--folder` on a larger disk"
+        remedy = "free some space, or give `thalweg run` a folder on a larger disk"
         yield Finding(level=WARNING, where="disk", what=what, remedy=remedy)
     else:
         yield Finding(level=GOOD, where="disk", what=what)

@@ -227,7 +227,7 @@ def _judge_declarations(facts: RunFacts) -> Iterator[Finding]:
             continue
         what = f"{told.get('figure')} is declared as {declared:.4g} and measured as {measured:.4g}"
         remedy = (
-            f"`thalweg profile PIPELINE --from {facts.folder} --write FILE` writes measured "
+            f"`thalweg profile PIPELINE {facts.folder} --output FILE` writes measured "
             "figures, and `thalweg run --profile FILE` begins with them"
         )
         where = f"operator {told.get('operator')}"

@@ -1,0 +1,112 @@
+"""Options that several commands have: one name, one type and one meaning each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from thalweg.cli.completion import complete_pipeline, complete_strategy
+
+DURATION = "DURATION"
+"""How a duration is shown in help: a number with a unit, or a number of seconds."""
+
+DRAWING = ".png, .svg or .pdf"
+
+
+class Forecast(StrEnum):
+    """How rates are forecast."""
+
+    NONE = "none"
+    LAST = "last"
+    SEASONAL = "seasonal"
+    SMOOTHING = "smoothing"
+
+
+def output_option(what: str, more: str = "") -> Any:
+    """`--output`: the file or folder where a result is written."""
+    return typer.Option("--output", "-o", metavar="PATH", help=f"Write {what} here{more}.")
+
+
+def plot_option(endings: str = DRAWING) -> Any:
+    """`--plot`: the file for a drawing of the result."""
+    return typer.Option(
+        "--plot", metavar="FILE", help=f"Draw the result into this file: {endings}."
+    )
+
+
+def for_option(what: str) -> Any:
+    """`--for`: how long something lasts."""
+    return typer.Option("--for", metavar=DURATION, help=f"How long {what}.")
+
+
+def interval_option(what: str) -> Any:
+    """`--interval`: the time from one observation to the next."""
+    return typer.Option("--interval", metavar=DURATION, help=f"Time from one {what} to the next.")
+
+
+def strategy_option(what: str = "Name of a strategy") -> Any:
+    """`--strategy`: which strategy plans."""
+    return typer.Option(
+        "--strategy",
+        "-s",
+        metavar="NAME",
+        help=f"{what}; see `thalweg strategies`.",
+        autocompletion=complete_strategy,
+    )
+
+
+def on_option(otherwise: str) -> Any:
+    """`--on`: the Spark that does the work."""
+    return typer.Option(
+        "--on",
+        metavar="ADDRESS",
+        help=f"Spark master or Connect address, such as local[2]; else {otherwise}.",
+    )
+
+
+def also_option(metavar: str, what: str) -> Any:
+    """`--also`: another application on the same network."""
+    return typer.Option("--also", metavar=metavar, help=f"Another application {what}; repeatable.")
+
+
+def forecast_option(kinds: str) -> Any:
+    """`--forecast`: which forecast of the rates is planned with."""
+    return typer.Option("--forecast", help=f"Forecast of the rates: {kinds}.")
+
+
+PipelineArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PIPELINE",
+        help="Name of an example, or package.module:attribute.",
+        autocompletion=complete_pipeline,
+    ),
+]
+RunFolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the run.")]
+StrategyOption = Annotated[str, strategy_option()]
+OptionOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),
+]
+WorkloadOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--workload", "-w", metavar="FILE", help="Workload file (YAML, JSON, CSV or Parquet)."
+    ),
+]
+PlotOption = Annotated[Path | None, plot_option()]
+HorizonOption = Annotated[
+    int, typer.Option("--horizon", metavar="STEPS", help="Steps to look ahead, at most.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of all random numbers.")]
+VaryOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vary",
+        metavar="NAME=VALUES",
+        help="A swept parameter: rates=1,2,4 or rates=1..4 times the rates.",
+    ),
+]
