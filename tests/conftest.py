@@ -157,9 +157,11 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _skipped[_reason(report)] += 1
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Keep how long the parts took, of those that were run as a whole."""
-    if hasattr(session.config, "workerinput") or session.config.option.keyword:
+    was_broken_off = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    is_worker = hasattr(session.config, "workerinput")
+    if was_broken_off or is_worker or session.config.option.keyword:
         return
     asked = {
         str(argument).partition("::")[0]

@@ -60,16 +60,11 @@ def list_missing(needs: Iterable[Need]) -> list[Need]:
 
 def install(needs: Iterable[Need]) -> str | None:
     """Install their packages with apt-get; the reason where that is not possible."""
-    rights: list[str] = []
     if shutil.which("apt-get") is None:
         return "there is no apt-get on this machine"
-    if os.geteuid() != 0:
-        rights = ["sudo", "-n"]
-        if (
-            shutil.which("sudo") is None
-            or subprocess.run([*rights, "true"], check=False).returncode
-        ):
-            return "apt-get needs root"
+    rights = _rights()
+    if rights is None:
+        return "apt-get needs root"
     packages = [package for need in needs for package in need.package.split()]
     # RUNLEVEL=1: the server that promtool comes with is not to be started.
     front = [*rights, "env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1", "apt-get"]
