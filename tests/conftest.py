@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from parts import SPLIT, part_of
+
 # A busy machine must not make a right answer fail. `make test` draws FEW cases for a property,
 # `make test-all` as many as stand at the test: `--hypothesis-profile full`.
 for _profile in ("few", "full"):
@@ -28,23 +30,15 @@ MAY_SKIP = ("data", "rights")
 
 # `make check` runs what it has the time for, and what takes longest goes first.
 SECONDS_FILE = Path(__file__).resolve().parents[1] / ".cache" / "test-seconds.json"
-# Their tests share nothing, and are too long to be done by one worker.
-SPLIT = ("tests/benchmarks/test_smoke.py", "tests/campaign/test_faults.py")
 JVM_S, BROWSER_S, UNKNOWN_S = 30.0, 20.0, 1.0
-"""What counts as the time of a part that was never timed."""
+"""What counts as the time of a file that was never timed."""
 _seconds: Counter[str] = Counter()
 _skipped: Counter[str] = Counter()
 
 
-def part_of(nodeid: str) -> str:
-    """What one worker does as a whole: a file, or a test of one that is split."""
-    file = nodeid.partition("::")[0]
-    return nodeid if file in SPLIT else file
-
-
 def _read_seconds() -> dict[str, float]:
     try:
-        return {str(part): float(s) for part, s in json.loads(SECONDS_FILE.read_text()).items()}
+        return {str(unit): float(s) for unit, s in json.loads(SECONDS_FILE.read_text()).items()}
     except (OSError, ValueError, AttributeError):
         return {}
 
@@ -71,11 +65,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _draw_few(item)
     if not hasattr(config, "workerinput"):
         return
-    known, taken = _read_seconds(), dict[str, float]()
+    known, taken_s = _read_seconds(), dict[str, float]()
     for item in items:
-        part = part_of(item.nodeid)
-        taken[part] = max(taken.get(part, 0.0), known.get(part) or _guess_s(item))
-    items.sort(key=lambda item: (-taken[part_of(item.nodeid)], part_of(item.nodeid)))
+        unit = _unit_of(item.nodeid)
+        taken_s[unit] = known.get(unit) or max(taken_s.get(unit, 0.0), _guess_s(item))
+    parts_s: Counter[str] = Counter()
+    for unit, s in taken_s.items():
+        parts_s[part_of(unit)] += s
+    items.sort(key=lambda item: (-parts_s[part_of(item.nodeid)], part_of(item.nodeid)))
+
+
+def _unit_of(nodeid: str) -> str:
+    """What is timed: a file, or a test of one that is split."""
+    file = nodeid.partition("::")[0]
+    return nodeid if file in SPLIT else file
 
 
 def _guess_s(item: pytest.Item) -> float:
@@ -150,15 +153,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up the time of a part, and count what was skipped."""
-    # Groups of xdist may stand behind the name.
-    _seconds[part_of(report.nodeid)] += report.duration
+    """Add up the time of a file, and count what was skipped."""
+    _seconds[_unit_of(report.nodeid)] += report.duration
     if report.skipped and not hasattr(report, "wasxfail"):
         _skipped[_reason(report)] += 1
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Keep how long the parts took, of those that were run as a whole."""
+    """Keep how long the files took, of those that were run as a whole."""
     was_broken_off = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     is_worker = hasattr(session.config, "workerinput")
     if was_broken_off or is_worker or session.config.option.keyword:
@@ -169,7 +171,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         if "::" in str(argument)
     }
     found = {
-        part: round(s, 2) for part, s in _seconds.items() if part.partition("::")[0] not in asked
+        unit: round(s, 2) for unit, s in _seconds.items() if unit.partition("::")[0] not in asked
     }
     SECONDS_FILE.parent.mkdir(exist_ok=True)
     SECONDS_FILE.write_text(json.dumps(dict(sorted((_read_seconds() | found).items())), indent=0))

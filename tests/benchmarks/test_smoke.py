@@ -14,7 +14,7 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.runner import ROOT, SMOKE_NOTE, find_benchmarks
 
-JVM = {"spark_state": False, "spark_runtime": False}
+JVM = {"spark_state": False, "spark_runtime": True}
 """Benchmarks that start a JVM; whether their smoke form is too long for `make test`."""
 OWN_PROCESS = {*JVM, "page"}
 """JVMs and browsers of a benchmark must not meet those of other tests in the same process."""

@@ -848,6 +848,7 @@ PATIENCE_S = 180.0
 
 
 @pytest.mark.jvm
+@pytest.mark.slow
 def test_a_run_is_moved_killed_and_resumed_and_every_row_arrives_once(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     save(fog_cloud(1, seed=1), tmp_path / "net.yaml")
