@@ -173,5 +173,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     found = {
         unit: round(s, 2) for unit, s in _seconds.items() if unit.partition("::")[0] not in asked
     }
+    known = {unit: s for unit, s in _read_seconds().items() if unit not in SPLIT}
     SECONDS_FILE.parent.mkdir(exist_ok=True)
-    SECONDS_FILE.write_text(json.dumps(dict(sorted((_read_seconds() | found).items())), indent=0))
+    SECONDS_FILE.write_text(json.dumps(dict(sorted((known | found).items())), indent=0))

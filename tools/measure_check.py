@@ -40,10 +40,8 @@ class Check(TypedDict):
 
 def draw_modules(count: int, seed: int) -> list[str]:
     """So many modules of the package, each at most once, by their paths."""
-    modules = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.py"))
-    drawn = np.random.default_rng(seed).choice(
-        len(modules), min(count, len(modules)), replace=False
-    )
+    modules = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.py"))
+    drawn = np.random.default_rng(seed).permutation(len(modules))[:count]
     return [modules[index] for index in drawn]
 
 
