@@ -179,8 +179,9 @@ def test_a_benchmark_runs_in_its_smoke_form(
     assert exit_code == 0, err
     document = json.loads(out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
     check_form(document)
-    if not any("no browser" in note for note in document["notes"]):
-        check_figures(document)
+    if lacking := [note for note in document["notes"] if "no browser" in note]:
+        pytest.skip(lacking[0])
+    check_figures(document)
 
 
 def check_form(document: dict[str, Any]) -> None:
