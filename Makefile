@@ -12,16 +12,18 @@ export NO_MKDOCS_2_WARNING := true
 BIN := .venv/bin
 BASE ?= HEAD
 STAMP := .venv/.thalweg-setup
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src tests
+WORKERS ?= 3
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --doctest-modules src tests
 
-.PHONY: help setup demo check test test-all checked bench campaign soak lint audit docs docs-serve clean
+.PHONY: help setup demo check test test-all checked bench campaign soak lint lint-types lint-rest \
+  audit docs docs-serve clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
 
-setup: $(STAMP) ## make .venv from uv.lock, find or get Java; quick when nothing changed
+setup: $(STAMP) ## make .venv from uv.lock, find or get Java, Chromium; quick when nothing changed
 
-$(STAMP): pyproject.toml uv.lock tools/setup.sh
+$(STAMP): pyproject.toml uv.lock tools/setup.sh tools/provide.py
 	@PYTHON="$(PYTHON)" tools/setup.sh
 
 demo: $(STAMP) ## taxi rides on three fogs and a cloud on this machine: a surge, a kill, nothing lost
@@ -32,15 +34,18 @@ check: $(STAMP) ## ruff, types, imports, and the tests without a JVM that a chan
 	  && $(BIN)/lint-imports --cache-dir .cache/import-linter | tail -n 1 \
 	  && $(BIN)/python tools/choose_tests.py --base $(BASE)
 
-test: checked ## lint, then every test but the slow ones
-	$(PYTEST) -m "not slow"
+test: checked ## lint, then every test but the slow ones, with few cases for each property
+	@$(COMPILE) & $(PYTEST) -m "not slow"; code=$$?; wait; exit $$code
 
-test-all: checked ## lint, then every test
-	$(PYTEST)
+test-all: checked ## lint, then every test, with all cases
+	@$(COMPILE) & $(PYTEST) --hypothesis-profile full; code=$$?; wait; exit $$code
 
-# One core for each: what is compiled here, the processes of the tests need not.
+# What is compiled once beside the first tests, which wait for Spark, the others need not.
+COMPILE := $(BIN)/python tools/compile_kernels.py
+
+# One core for each half.
 checked: $(STAMP)
-	@$(BIN)/python tools/compile_kernels.py & $(MAKE) --no-print-directory lint && wait
+	@$(MAKE) --no-print-directory -j 2 lint-types lint-rest
 
 # FORM is empty, --quick or --smoke. One that fails must not keep the others from running.
 bench: $(STAMP) ## answer every benchmark's question; results also go to results/benchmarks
@@ -55,10 +60,14 @@ campaign: $(STAMP) ## every fault on Spark sites that run, then the control plan
 soak: $(STAMP) ## load the demo's deployment: its maximum, half an hour at 80 % of it, an overload
 	@$(BIN)/python -m campaign.load
 
-lint: $(STAMP) ## ruff, mypy, the import directions and bandit
+lint: lint-types lint-rest ## ruff, mypy, the import directions and bandit
+
+lint-types: $(STAMP)
+	$(BIN)/mypy
+
+lint-rest: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive \
 	  $(wildcard src benchmarks campaign tools)

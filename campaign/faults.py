@@ -57,6 +57,16 @@ def few_faults() -> dict[str, Fault]:
     return {**short, "clock": Fault(outages.CLOCK, back), "log-away": _outages()["log-away"]}
 
 
+def shortest_faults() -> dict[str, Fault]:
+    """Two moments of each kind of change, of about a minute: what every change is tried with."""
+    strikes = number_orders(replan.SHORTEST)
+    moved = number_orders(moves.SHORTEST)
+    return {
+        "replan": Fault(SHORT["replan"], partial(replan.crash_replan, SHORT["replan"], strikes)),
+        "moves": Fault(SHORT["moves"], partial(moves.crash_moves, SHORT["moves"], moved)),
+    }
+
+
 def _outages() -> dict[str, Fault]:
     return {
         "log-away": Fault(outages.LOG_AWAY, partial(outages.take_log_away, ships=False)),

@@ -66,6 +66,11 @@ REPRESENTATIVE: tuple[tuple[str, Moment, Target], ...] = (
     (PassOver.__name__, "done", "coordinator"),
 )
 """A few of all, each target among them."""
+SHORTEST: tuple[tuple[str, Moment, Target], ...] = (
+    (Fence.__name__, "done", "coordinator"),
+    (TakeOver.__name__, "before", "successor"),
+)
+"""The mover that has fenced the old site, and the new one before it takes over."""
 
 
 def crash_moves(kind: str, orders: Iterable[Order], folder: Path) -> Outcome:

@@ -238,21 +238,20 @@ def running_broker(folder: Path) -> Iterator[Any]:
     Raises:
         CannotInject: where there is none to be had.
     """
-    # The broker of the tests; it skips them where it cannot be had.
+    # The broker of the tests.
     tests = str(ROOT / "tests")
     if tests not in sys.path:
         sys.path.append(tests)
     try:
         import confluent_kafka  # noqa: F401
-        import pytest
 
-        from spark.kafka_broker import Broker
+        from spark.kafka_broker import Broker, BrokerMissing
     except ImportError as error:
         raise CannotInject(f"no Kafka client: {error}") from error
     try:
         broker = Broker(folder)
-    except pytest.skip.Exception as skipped:
-        raise CannotInject(str(skipped)) from None
+    except BrokerMissing as missing:
+        raise CannotInject(str(missing)) from None
     broker.start()
     try:
         yield broker

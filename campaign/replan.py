@@ -40,6 +40,11 @@ REPRESENTATIVE: tuple[tuple[str, Moment, Target], ...] = (
     (StartEpoch.__name__, "done", "coordinator"),
 )
 """A few of all, each target and each step among them."""
+SHORTEST: tuple[tuple[str, Moment, Target], ...] = (
+    (Drain.__name__, "done", "driver"),
+    (Fence.__name__, "done", "coordinator"),
+)
+"""A site that dies before its batches are handed over, and the coordinator that has fenced it."""
 
 
 def moments_of(target: Target) -> tuple[Moment, ...]:

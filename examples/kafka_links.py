@@ -105,16 +105,14 @@ def started_broker(folder: Path) -> Iterator[str]:
     """The address of a broker for as long as this lasts."""
     sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
     try:
-        import pytest
-
-        from spark.kafka_broker import Broker
+        from spark.kafka_broker import Broker, BrokerMissing
     except ImportError as error:
         raise NoBroker(f"no Kafka broker: {error}; it comes from this repository") from error
     folder.mkdir()
     print("starting a Kafka broker …")
     try:
         broker = Broker(folder)
-    except pytest.skip.Exception as reason:
+    except BrokerMissing as reason:
         raise NoBroker(str(reason)) from reason
     try:
         broker.start()

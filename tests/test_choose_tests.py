@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools.choose_tests import Modules, choose
+from tools.choose_tests import Modules, choose, read_seconds
 
 FILES = {
     "src/thalweg/__init__.py": '_PLACES = {"plan": "thalweg.planning"}\n',
@@ -53,6 +53,15 @@ def test_what_there_is_no_time_for_is_left_out_and_said(modules: Modules) -> Non
     # The nearest is run however long it takes.
     alone = choose(["src/thalweg/units.py"], modules, {"tests/test_units.py": 99.0}, budget_s=10.0)
     assert alone.files == ("tests/test_units.py",)
+
+
+def test_a_file_takes_as_long_as_all_of_its_tests_that_were_timed(tmp_path: Path) -> None:
+    kept = tmp_path / "seconds.json"
+    kept.write_text('{"tests/test_a.py": 2.5, "tests/test_b.py::x": 3, "tests/test_b.py::y": 4}')
+    assert read_seconds(kept) == {"tests/test_a.py": 2.5, "tests/test_b.py": 7.0}
+    kept.write_text("[]")
+    assert read_seconds(kept) == {}
+    assert read_seconds(tmp_path / "none") == {}
 
 
 def test_files_that_are_no_modules_have_their_readers(modules: Modules) -> None:

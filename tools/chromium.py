@@ -1,46 +1,28 @@
-"""A Chromium for tests, benchmarks and figures: the machine's, or one installed now."""
+"""The Chromium of this machine, for tests, benchmarks and figures; `make setup` provides one."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from functools import cache
+from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_INSTALL_TIMEOUT_S = 600
+MISSING = "needs Chromium. Hint: as root, apt-get install chromium"
+# Where `playwright install chromium` puts the ones that it gets.
+_OF_PLAYWRIGHT = ("chromium-*/chrome-linux*/chrome", "chromium_*/chrome-*/*headless*shell")
 
 
 @cache
 def find_chromium() -> tuple[str | None, str]:
-    """The program, and how it was found; None with the reason where there is none to be had."""
+    """The program, and how it was found; None with the reason where there is none."""
     wanted = os.environ.get("THALWEG_CHROMIUM")
     if wanted:
         return wanted, "named by THALWEG_CHROMIUM"
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is not None:
         return found, "found on this machine"
-    reason = _install()
-    found = shutil.which(NAMES[0])
-    return (found, "installed with apt-get") if found else (None, reason)
-
-
-def _install() -> str:
-    """Install Debian's Chromium, as root where there is apt-get; says why not."""
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        return "no Chromium, and apt-get needs root. Hint: apt-get install chromium"
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    print("installing Chromium …", file=sys.stderr)
-    for words in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        done = subprocess.run(  # nosec B603 B607  # root's own apt-get, words as above
-            ["apt-get", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_INSTALL_TIMEOUT_S,
-            env=environment,
-        )
-        if done.returncode:
-            return f"apt-get {words[0]} failed: {done.stderr.strip()[-300:]}"
-    return "apt-get has installed no chromium"
+    cached = os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or "~/.cache/ms-playwright"
+    folder = Path(cached).expanduser()
+    downloaded = [path for pattern in _OF_PLAYWRIGHT for path in sorted(folder.glob(pattern))]
+    return (str(downloaded[-1]), "found at Playwright's") if downloaded else (None, MISSING)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes .venv from uv.lock with the machine's own Python, and makes sure that there is a Java.
-# Everything goes into .venv and .cache; `make setup` calls this only when something changed.
+# Makes .venv from uv.lock with the machine's own Python, makes sure that there is a Java, and provides
+# what tests need beyond that (tools/provide.py). All but that goes into .venv and .cache; `make setup`
+# calls this only when something changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -74,5 +75,7 @@ say "Java is in $java_home"
 say "preparing Spark's classes, once: sites then start in half the time"
 .venv/bin/python -m thalweg.spark.class_archive >/dev/null 2>&1 ||
   say "that did not work; everything else does, slower"
+
+.venv/bin/python tools/provide.py | while read -r line; do say "$line"; done
 
 touch .venv/.thalweg-setup

@@ -101,6 +101,13 @@ def test_every_named_step_is_struck_before_and_after() -> None:
     assert steps == set(STEPS)
     assert {order.step for order in moves.list_orders("coordinator")} == steps
     assert {step for step, _, _ in replan.REPRESENTATIVE} == set(replan.STEPS)
+    for module in (replan, moves):
+        every = {
+            (order.step, order.moment, order.target)
+            for target in module.KINDS
+            for order in module.list_orders(target)
+        }
+        assert set(module.SHORTEST) <= every
     assert set(few_faults()) - {"replan", "moves"} <= set(all_faults())
 
 

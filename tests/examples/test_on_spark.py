@@ -34,6 +34,7 @@ def test_taxi_on_three_fogs(tmp_path: Path) -> None:
     assert all(int(up.replace(",", "")) < int(born.replace(",", "")) for born, up in sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.jvm
 def test_a_custom_link_that_is_down_for_a_while(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from base64 import b64decode, b64encode
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.provide import NODE
 
 from thalweg.errors import InvalidInput
 from thalweg.migration.approaches import drive_migcep
@@ -255,7 +255,7 @@ def test_drives_of_one_city_with_names_of_their_own_are_needed(drives):
     assert len(error.value.defects) == 2
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+@pytest.mark.skipif(not NODE.is_there(), reason=NODE.missing)
 def test_the_script_plays_the_drives(tmp_path, city, drives, page):
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
     last = city.ticks - 1

@@ -58,12 +58,24 @@ log.cleaner.enable=false
 """
 
 
+class BrokerMissing(Exception):
+    """There is no Kafka broker to be had on this machine."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"needs a Kafka broker: {reason}")
+
+
+def has_jars() -> bool:
+    """Whether the broker's jars are on this machine."""
+    return JARS.is_dir()
+
+
 def fetch_jars() -> Path:
-    """The folder of the broker's jars; skips the test, with the reason, where it cannot be had."""
-    if JARS.is_dir():
+    """The folder of the broker's jars, fetched by Maven where it is not there yet."""
+    if has_jars():
         return JARS
     if shutil.which("mvn") is None:
-        pytest.skip("no Kafka broker: there is no mvn on this machine to fetch it with")
+        raise BrokerMissing("there is no mvn to fetch it. Hint: as root, apt-get install maven")
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         jars = Path(folder) / "jars"
@@ -74,10 +86,10 @@ def fetch_jars() -> Path:
                 command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
             )
         except subprocess.TimeoutExpired:
-            pytest.skip("no Kafka broker: Maven Central did not answer within 300 s")
+            raise BrokerMissing("Maven Central did not answer within 300 s") from None
         if done.returncode or not jars.is_dir():
             said = (done.stdout + done.stderr).strip().splitlines() or ["it does not say why"]
-            pytest.skip(f"no Kafka broker: Maven did not get it: {said[0]}")
+            raise BrokerMissing(f"Maven did not get it: {said[0]}")
         try:
             jars.rename(JARS)
         except OSError:
@@ -107,7 +119,7 @@ class Broker:
         try:
             java = find_java().path / "bin" / "java"
         except JavaMissing as error:
-            pytest.skip(f"no Kafka broker: {error}")
+            raise BrokerMissing(str(error)) from None
         self._folder = folder
         self._java = [str(java), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         self._java += ["-cp", f"{fetch_jars()}/*"]
@@ -148,3 +160,11 @@ class Broker:
 
     def _run(self, *arguments: str) -> None:
         subprocess.run([*self._java, *arguments], check=True, capture_output=True, timeout=120)
+
+
+def broker_or_skip(folder: Path) -> Broker:
+    """A broker that is not started yet; skips the test where there is none to be had."""
+    try:
+        return Broker(folder)
+    except BrokerMissing as error:
+        pytest.skip(str(error))

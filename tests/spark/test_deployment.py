@@ -476,7 +476,7 @@ def test_a_change_that_takes_long_says_that_it_goes_on(tmp_path: Path) -> None:
     assert RunFolder(tmp_path).read_status()["under_way"] is None
     (decision,) = RunFolder(tmp_path).read_decisions()
     assert decision["begin_s"] == decision["at_s"]
-    assert decision["end_s"] == pytest.approx(decision["begin_s"] + decision["seconds"])
+    assert decision["end_s"] == pytest.approx(decision["begin_s"] + decision["seconds"], abs=0.002)
 
 
 def test_a_rollback_left_for_a_stopped_run_is_taken_at_its_next_start(tmp_path: Path) -> None:
@@ -848,6 +848,7 @@ PATIENCE_S = 180.0
 
 
 @pytest.mark.jvm
+@pytest.mark.slow
 def test_a_run_is_moved_killed_and_resumed_and_every_row_arrives_once(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     save(fog_cloud(1, seed=1), tmp_path / "net.yaml")

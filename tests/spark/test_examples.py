@@ -404,7 +404,7 @@ DRAWN = {
 }
 
 
-@pytest.mark.parametrize("example", EXAMPLES, indirect=True)
+@pytest.mark.parametrize("example", some("taxi-fares"), indirect=True)
 def test_fogs_with_different_cuts_run_as_streams_give_the_rows_of_the_batch(
     example: Example, session: Any, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark.kafka_broker import Broker
+from spark.kafka_broker import Broker, broker_or_skip
 from thalweg.errors import InvalidInput, MissingExtra
 from thalweg.spark.link import LinkError, kafka_messages, open_link, parse_link
 from thalweg.spark.link import kafka as kafka_link
@@ -177,7 +177,7 @@ def test_what_the_client_does_not_know_is_told() -> None:
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     pytest.importorskip("confluent_kafka", reason="no Kafka link: confluent-kafka is missing")
-    broker = Broker(tmp_path_factory.mktemp("kafka"))
+    broker = broker_or_skip(tmp_path_factory.mktemp("kafka"))
     broker.start()
     yield broker
     broker.kill()

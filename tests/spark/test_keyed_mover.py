@@ -127,6 +127,7 @@ def test_ten_moves_at_load_lose_nothing_repeat_nothing_and_keep_the_state(
     sites["fog-1"].stop(f"tally.fog-1@{MOVES}")
 
 
+@pytest.mark.slow
 def test_a_move_survives_the_death_of_its_mover_and_of_both_sites(
     sites: Sites, tmp_path: Path
 ) -> None:

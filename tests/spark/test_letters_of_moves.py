@@ -238,6 +238,7 @@ def publish(folder: Path, batch: int, texts: Sequence[str]) -> None:
     writer.publish(batch, pa.Table.from_pylist(rows, schema=SCHEMA))
 
 
+@pytest.mark.slow
 def test_any_number_of_rows_may_have_been_set_aside_in_open_windows(
     session: Any, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark.kafka_broker import Broker
+from spark.kafka_broker import broker_or_skip
 from spark.memory_link import MemoryLink, Wire
 from spark.taxi_run import coordinate, deployment, running_sites, wait_for
 from thalweg.errors import InvalidInput
@@ -438,7 +438,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     pytest.importorskip("confluent_kafka")
     folder = tmp_path / "broker"
     folder.mkdir()
-    broker = Broker(folder)
+    broker = broker_or_skip(folder)
     try:
         broker.start()
         yield broker.address("rides")

@@ -4,14 +4,13 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from spark.site_session import site_session
 from thalweg.errors import InvalidInput
 from thalweg.spark.log.reader import Log, LogWriter, Offset
 
@@ -27,11 +26,8 @@ OnBatch = Callable[["DataFrame", int], None]
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    pytest.importorskip("pyspark")
-    config = {"spark.sql.session.timeZone": "Europe/Paris"}
-    with site_session(tmp_path_factory.mktemp("session"), config) as session:
-        yield session
+def spark(shared_session: Callable[..., SparkSession]) -> SparkSession:
+    return shared_session({"spark.sql.session.timeZone": "Europe/Paris"})
 
 
 def rides(*numbers: int) -> pa.Table:

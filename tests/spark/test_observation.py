@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark.site_session import MANY_PLANS, site_session
+from spark.site_session import MANY_PLANS
 from thalweg.model import TimeWindow
 from thalweg.spark.monitor.counting import Counting
 from thalweg.spark.monitor.observation import (
@@ -83,9 +83,8 @@ taxi.sink("board", mean_fare)
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with site_session(tmp_path_factory.mktemp("session"), MANY_PLANS) as session:
-        yield session
+def session(shared_session: Callable[..., Any]) -> Any:
+    return shared_session(MANY_PLANS)
 
 
 def make_rows(batch: int, count: int) -> list[dict[str, Any]]:

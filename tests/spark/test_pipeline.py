@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark.site_session import MANY_PLANS, site_session
+from spark.site_session import MANY_PLANS
 from thalweg.errors import InvalidInput
 from thalweg.model import Limits, Pin, TimeWindow
 from thalweg.scheduling.cuts import list_cuts
@@ -30,9 +30,8 @@ WINDOW = TimeWindow("60 s", "30 s")
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with site_session(tmp_path_factory.mktemp("session"), MANY_PLANS) as session:
-        yield session
+def session(shared_session: Callable[..., Any]) -> Any:
+    return shared_session(MANY_PLANS)
 
 
 def rides(count: int = 60) -> pa.Table:

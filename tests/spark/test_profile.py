@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thalweg
-from spark.site_session import MANY_PLANS, site_session
+from spark.site_session import MANY_PLANS
 from thalweg.errors import InvalidInput
 from thalweg.files.load import load_application
 from thalweg.model import Link, Node, Pin, Site, TimeWindow, build_network
@@ -91,9 +91,8 @@ def number_rows(rows: int = ROWS) -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with site_session(tmp_path_factory.mktemp("session"), MANY_PLANS) as session:
-        yield session
+def session(shared_session: Callable[..., Any]) -> Any:
+    return shared_session(MANY_PLANS)
 
 
 @pytest.fixture(scope="module")

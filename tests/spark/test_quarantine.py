@@ -4,7 +4,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark.site_session import site_session
 from thalweg.errors import InvalidInput
 from thalweg.spark.deployment.spec import DeploymentSpec
 from thalweg.spark.log import Log
@@ -265,10 +264,8 @@ def spec_of(folder: Path, site: str = "fog-1", **fields: Any) -> QuerySpec:
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    pytest.importorskip("pyspark")
-    with site_session(tmp_path_factory.mktemp("session")) as session:
-        yield session
+def session(shared_session: Callable[..., Any]) -> Any:
+    return shared_session()
 
 
 def wait_for(happened: Callable[[], Any]) -> Any:
@@ -386,6 +383,7 @@ def _without_restart(query: RunningQuery) -> Any:
     return replace(query._repair, restart=die)
 
 
+@pytest.mark.slow
 def test_rows_that_are_found_one_after_the_other_are_known_by_where_they_were(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark.connect_server import connect_server
-from spark.site_session import site_session
 from thalweg.errors import InvalidInput, ThalwegError
 from thalweg.spark.log.founding import found_log
 from thalweg.spark.log.plan import Reading
@@ -304,10 +303,8 @@ def test_a_closed_gate_holds_batches(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    pytest.importorskip("pyspark")
-    with site_session(tmp_path_factory.mktemp("session")) as session:
-        yield session
+def session(shared_session: Callable[..., Any]) -> Any:
+    return shared_session()
 
 
 def test_files_are_taken_once_however_the_clock_goes_and_not_remembered_for_long(

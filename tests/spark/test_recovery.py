@@ -40,7 +40,8 @@ def lose_state(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("ships", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ships", [False, True])
 def test_a_torn_commit_is_mended_lost_offsets_are_refused_and_a_rebuild_gives_all_rows(
     tmp_path: Path, ships: bool
 ) -> None:

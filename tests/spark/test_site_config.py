@@ -25,6 +25,7 @@ _COMPACTED_EVERY = 10
 
 
 @pytest.mark.jvm
+@pytest.mark.slow
 def test_a_site_forgets_the_files_and_the_plans_of_long_ago(tmp_path: Path) -> None:
     rows, checkpoint, scratch = tmp_path / "rows", tmp_path / "checkpoint", tmp_path / "scratch"
     rows.mkdir()

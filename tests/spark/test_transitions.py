@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from migration.test_mobility import BROKERS, random_tracks
-from spark.site_session import site_session
 from thalweg.errors import InvalidInput
 from thalweg.files.transitions_table import load_transitions
 from thalweg.migration.connections import Connections
@@ -26,11 +25,8 @@ pytestmark = pytest.mark.jvm
 
 
 @pytest.fixture(scope="module", autouse=True)
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    pytest.importorskip("pyspark")
-    config = {"spark.sql.shuffle.partitions": "2"}
-    with site_session(tmp_path_factory.mktemp("session"), config) as session:
-        yield session
+def spark(shared_session: Callable[..., SparkSession]) -> SparkSession:
+    return shared_session({"spark.sql.shuffle.partitions": "2"})
 
 
 def write(path: Path, tracks: Tracks, **names: str) -> Path:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from spark.site_session import MANY_PLANS, site_session
+from spark.site_session import MANY_PLANS
 
 pytest.importorskip("pyspark")
 from pyspark.sql import functions as sql
@@ -24,9 +24,8 @@ ROWS = [((NOON, NOON), k, 2 * k, k / 7, "x" * k, ("y" * (k % 5), k)) for k in ra
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with site_session(tmp_path_factory.mktemp("spark"), MANY_PLANS) as session:
-        yield session
+def session(shared_session: Callable[..., Any]) -> Any:
+    return shared_session(MANY_PLANS)
 
 
 def bytes_of(frame: Any) -> float:

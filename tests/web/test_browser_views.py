@@ -49,12 +49,16 @@ def press(page, key: str) -> str:
     return page.inner_text("#clock")
 
 
-SIZES = [("wide", 1400, 900), ("phone", 390, 844)]
+LOOKS = [
+    pytest.param("wide", 1400, 900, "light", id="wide-light"),
+    pytest.param("phone", 390, 844, "dark", id="phone-dark"),
+    pytest.param("wide", 1400, 900, "dark", id="wide-dark", marks=pytest.mark.slow),
+    pytest.param("phone", 390, 844, "light", id="phone-light", marks=pytest.mark.slow),
+]
 SUBJECTS = {"simulation": 0, "city": 1, "plan": 2}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("size", "width", "height"), SIZES, ids=[name for name, *_ in SIZES])
+@pytest.mark.parametrize(("size", "width", "height", "scheme"), LOOKS)
 def test_every_view_is_drawn_and_nothing_sticks_out(
     served, open_page, shoot, size, width, height, scheme
 ):

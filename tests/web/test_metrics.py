@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open
 from prometheus_client.parser import text_string_to_metric_families as parse_plain
+from tools.provide import PROMTOOL
 
 from property.spoiling import fuzzed, spoilt
 from thalweg.model import Limits
@@ -359,7 +360,7 @@ def test_names_have_base_units_and_counters_end_with_total() -> None:
 def test_promtool_finds_nothing_wrong_with_the_metrics(held: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
-        pytest.skip("promtool is not here; on Debian it comes with the package prometheus")
+        pytest.skip(PROMTOOL.missing)
     content, _ = Exposition([held]).render("")
     check = subprocess.run([promtool, "check", "metrics"], input=content, capture_output=True)
     assert (check.returncode, check.stdout, check.stderr) == (0, b"", b"")

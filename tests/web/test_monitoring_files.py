@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tools.provide import PROMTOOL
 
 from thalweg.web import monitoring
 from thalweg.web.monitoring import SHIPPED, read_shipped
@@ -32,7 +33,7 @@ DASHBOARD: dict[str, Any] = json.loads(read_shipped("dashboard"))
 def promtool() -> str:
     found = shutil.which("promtool")
     if found is None:
-        pytest.skip("promtool is not here; on Debian it comes with the package prometheus")
+        pytest.skip(PROMTOOL.missing)
     return found
 
 
