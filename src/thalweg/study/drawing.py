@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PAGE_WIDTH_IN = 7.16
 """As wide as two columns of a journal."""
 _ROW_HEIGHT_IN = 1.75
+_DECADES = 30.0
 _MARKERS = "osD^vP*X<>hp"
 _LINES: tuple[Literal["-", "--", ":"], ...] = ("-", "--", ":")
 _STYLE: Any = {
@@ -50,7 +51,8 @@ def draw_study(study: Study) -> Drawing:
 
     swept = next((name for name, values in study.vary.items() if _are_numbers(values)), None)
     figures = _figures(study)
-    count = len(study.strategies)
+    strategies = [name for name in study.strategies if name in _planned(study)]
+    count = len(strategies)
     height = _ROW_HEIGHT_IN if swept else 0.65 + 0.17 * count
     with mpl.rc_context(_STYLE):
         legend = 0.25 + 0.17 * math.ceil(count / 5) if swept else 0.3
@@ -64,12 +66,17 @@ def draw_study(study: Study) -> Drawing:
                 panel = panels[row, column]
                 own = _select(study, case, figure.name, swept)
                 if swept is None:
-                    _draw_dots(panel, study.strategies, own, figure)
+                    _draw_dots(panel, strategies, own)
                 else:
-                    _draw_lines(panel, study.strategies, own, swept)
+                    _draw_lines(panel, strategies, own, swept)
                 _label(panel, study, case, figure, swept, row=row, column=column)
-        _add_key(drawing, study, swept)
+        _add_key(drawing, study, strategies, swept)
     return drawing
+
+
+def _planned(study: Study) -> set[str]:
+    """The strategies that have a plan for any of the problems."""
+    return {row["strategy"] for row in study.rows if row["feasible"] is not None}
 
 
 def _figures(study: Study) -> list[Figure]:
@@ -128,11 +135,20 @@ def _draw_lines(panel: Axes, strategies: Sequence[str], rows: Sequence[Row], swe
         for k, row in enumerate(own):
             fill = colour if row["feasible"] == row["planned"] else "white"
             panel.plot(at[k], means[k], marker=marker, color=colour, markerfacecolor=fill, zorder=3)
+    if _spans_decades(rows):
+        panel.set_yscale("log")
     if len(values) <= 8:
         panel.set_xticks(values, [f"{value:g}" for value in values])
 
 
-def _draw_dots(panel: Axes, strategies: Sequence[str], rows: Sequence[Row], figure: Figure) -> None:
+def _spans_decades(rows: Sequence[Row]) -> bool:
+    """Whether small figures would all lie on the axis beside the large ones."""
+    means = [row["mean"] for row in rows]
+    lows = [row["mean"] if row["low"] is None else row["low"] for row in rows]
+    return bool(means) and min(lows) > 0 and max(means) > _DECADES * min(means)
+
+
+def _draw_dots(panel: Axes, strategies: Sequence[str], rows: Sequence[Row]) -> None:
     """A dot with its interval for each strategy; hollow: not feasible at every seed."""
     scale, _ = scale_of(rows)
     told = {row["strategy"]: row for row in rows}
@@ -147,11 +163,11 @@ def _draw_dots(panel: Axes, strategies: Sequence[str], rows: Sequence[Row], figu
                        markerfacecolor=fill, elinewidth=1.0, capsize=2.0)  # fmt: skip
     panel.set_yticks(range(len(strategies)), list(strategies))
     panel.set_ylim(len(strategies) - 0.4, -0.6)
-    means = [row["mean"] for row in rows if row["mean"] > 0]
-    if figure.name == "seconds" or (means and max(means) > 50 * min(means)):
+    if _spans_decades(rows):
         panel.set_xscale("log")
-    else:
-        panel.set_xlim(left=0)
+    elif rows:
+        ends = [row["mean"] if row["high"] is None else row["high"] for row in rows]
+        panel.set_xlim(0, 1.08 * max(ends) / scale or 1.0)
 
 
 def _label(
@@ -164,11 +180,15 @@ def _label(
     row: int,
     column: int,
 ) -> None:
-    _, prefix = scale_of(_select(study, case, figure.name, swept))
+    rows = _select(study, case, figure.name, swept)
+    _, prefix = scale_of(rows)
     unit = f" [{prefix}{figure.unit}]" if figure.unit else ""
     name = f"{_NAMES.get(figure.name, figure.label)}{unit}"
     last = row == len(study.cases) - 1
     panel.grid()
+    if not rows:
+        panel.text(0.5, 0.5, "no finite mean", transform=panel.transAxes, ha="center", color="grey")
+        panel.set_xticks([])
     panel.set_axisbelow(True)
     if swept is None:
         panel.set_xlabel(name)
@@ -186,13 +206,13 @@ _NAMES = {
     "simulated_latency_s": "simulated latency",
 }
 _SWEPT = {
-    "rates": "source rates, times those declared",
-    "bandwidth": "bandwidth, times that declared",
-    "latency": "latency of links, times that declared",
+    "rates": "source rates [× declared]",
+    "bandwidth": "bandwidth [× declared]",
+    "latency": "link latency [× declared]",
 }
 
 
-def _add_key(drawing: Drawing, study: Study, swept: str | None) -> None:
+def _add_key(drawing: Drawing, study: Study, strategies: Sequence[str], swept: str | None) -> None:
     """What colours, dots and bars mean, below the panels."""
     from matplotlib.lines import Line2D
 
@@ -201,7 +221,7 @@ def _add_key(drawing: Drawing, study: Study, swept: str | None) -> None:
         handles = [
             Line2D([], [], color=COLOURS[k % len(COLOURS)], marker=_MARKERS[k % len(_MARKERS)],
                    linestyle=_LINES[k // len(COLOURS) % len(_LINES)], label=name)
-            for k, name in enumerate(study.strategies)
+            for k, name in enumerate(strategies)
         ]  # fmt: skip
     else:
         handles = [Line2D([], [], color=COLOURS[2], marker="o", linestyle="none", label="best")]

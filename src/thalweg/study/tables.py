@@ -263,7 +263,11 @@ def make_notes(study: Study) -> list[str]:
             also = f", and {more.count('; ') + 1} more" if more else ""
             notes.append(f"{strategy} is not feasible{share}: {first}{also}")
         notes += dict.fromkeys(f"{strategy}: {row['note']}" for row in rows if row["note"])
-    notes += [f"{strategy}: no plan: {why}" for strategy, why in study.refusals.items()]
+    # Strategies of one kind refuse for the same reason.
+    alike: dict[str, list[str]] = {}
+    for strategy, why in study.refusals.items():
+        alike.setdefault(why, []).append(strategy)
+    notes += [f"{', '.join(names)}: no plan: {why}" for why, names in alike.items()]
     return [
         line
         for note in notes
