@@ -43,7 +43,7 @@ def asks_for_json(words: Sequence[str]) -> bool:
 
 def is_of_unknown_run(words: Sequence[str], out: str) -> bool:
     """Whether it is the status of a folder that a test wrote, with a part of what a run writes."""
-    return words[0] == "status" and "interval_s" not in json.loads(out)
+    return words[0] == "status" and "pipeline" not in json.loads(out)
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_profile_tells_all_that_is_wrong_with_a_call(thalweg: Callable[..., Any]
     assert outcome.code == 2
     assert 'did you mean "taxi-fares"?' in outcome.err
     assert "a file name that ends in .yaml, .yml or .json" in outcome.err
-    assert "a file name that ends in .png, .svg, .pdf" in outcome.err
+    assert "a file name that ends in .png or .svg or .pdf" in outcome.err
     assert "an existing folder to write into" in outcome.err
     assert "4 problems" in outcome.err
 

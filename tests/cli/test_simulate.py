@@ -76,7 +76,7 @@ def test_a_run_is_told_in_tables(thalweg, town):
 
 def test_a_run_is_told_as_json_and_the_same_again(thalweg, town):
     found = as_json(thalweg(*CALL, "--format", "json", "--seed", "5", "--warm-up", "2"))
-    assert (found["thalweg"], found["seed"], found["--warm-up"]) == (1, 5, 2.0)
+    assert (found["thalweg"], found["seed"], found["warm_up_s"]) == (1, 5, 2.0)
     assert found["conserved"] is True
     assert found["totals"]["born"] == pytest.approx(1000, abs=150)
     again = as_json(thalweg(*CALL, "--format", "json", "--seed", "5", "--warm-up", "2"))

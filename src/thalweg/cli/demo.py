@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from thalweg.cli.inputs import read_duration
+from thalweg.cli.inputs import name_options, read_duration
 from thalweg.cli.options import for_option
 from thalweg.cli.output import Format, FormatOption, print_json, print_plan, print_table, say
 from thalweg.cli.serve import OpenOption, PageOption, PortOption, RunServer, show_run
@@ -53,13 +54,15 @@ def demo(
             if server.is_wanted:
                 beside.enter_context(show_run(run, server))
 
-        summary = run_demo(
+        show_all = partial(
+            run_demo,
             folder or Path(temporary) / "run",
             seconds=length_s,
             data=data,
             report=_report_since(),
             on_start=show,
         )
+        summary = name_options(show_all, {"seconds": "--for", "data": "--data"})
     if format is Format.JSON:
         print_json(summary.to_dict())
     else:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from thalweg.cli.inputs import name_options
 from thalweg.cli.options import (
     PipelineArgument,
     PlotOption,
@@ -16,12 +18,13 @@ from thalweg.cli.options import (
     output_option,
 )
 from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
+from thalweg.cli.output_files import require_place
 
 if TYPE_CHECKING:
     from thalweg.errors import Defects
     from thalweg.spark.pipeline import Pipeline
 
-_PLOT_ENDINGS = (".png", ".svg", ".pdf")
+_OPTIONS = {"master": "--on", "rate": "--rate", "repeat": "--repetitions", "sites": "--sites"}
 
 
 def profile(
@@ -73,7 +76,8 @@ def profile(
         _profile_run(pipeline, folder, output, format)
         return
     from thalweg.errors import Defects
-    from thalweg.files.save import require_place
+    from thalweg.files.save import require_place as require_model_place
+    from thalweg.plotting import PLOT_ENDINGS, require_plotting
     from thalweg.spark.profile import profile as measure
     from thalweg.spark.profile.report import (
         plot_profile,
@@ -82,16 +86,18 @@ def profile(
         show_difference,
     )
 
+    if plot is not None:
+        require_plotting()
     defects = Defects()
     found = defects.attempt("", lambda: _find_pipeline(pipeline))
     if output is not None:
-        defects.attempt("--output", lambda: require_place(output))
-    if plot is not None:
-        _require_plot(defects, plot)
+        defects.attempt("--output", lambda: require_model_place(output))
+    require_place(defects, plot, PLOT_ENDINGS)
     files = _read_data(defects, [os.fspath(each) for each in data or []], found)
     defects.raise_if_any()
     with counting("profiling") as on_progress:
-        result = measure(
+        run = partial(
+            measure,
             cast("Pipeline", found),
             rows,
             data=files,
@@ -102,6 +108,7 @@ def profile(
             master=on,
             on_progress=on_progress,
         )
+        result = name_options(run, _OPTIONS)
     if output is not None:
         save_application(result, output)
     if plot is not None:
@@ -181,16 +188,3 @@ def _read_data(defects: Defects, words: list[str], pipeline: Pipeline | None) ->
         defects.require(source not in files, "--data", word, "one file for each source")
         files[source] = file
     return files
-
-
-def _require_plot(defects: Defects, plot: Path) -> None:
-    from thalweg.plotting import require_plotting
-
-    require_plotting()
-    if plot.suffix.lower() not in _PLOT_ENDINGS:
-        rule = f"a file name that ends in {', '.join(_PLOT_ENDINGS)}"
-        defects.add("--plot", str(plot), rule)
-    if not plot.parent.is_dir():
-        defects.add("--plot", str(plot), "an existing folder to write into")
-    elif plot.is_dir():
-        defects.add("--plot", str(plot), "a regular file, or none yet")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from thalweg.cli.inputs import name_options
 from thalweg.cli.options import on_option, output_option
 from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
 
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
 reproduce = typer.Typer(
     help="Run a published evaluation again, in parallel on Spark.", no_args_is_help=True
 )
+
+_OPTIONS = {
+    "into": "--output",
+    "limit": "--limit",
+    "master": "--on",
+    "repetitions": "--seeds",
+    "seeds": "--seeds",
+}
 
 OutputOption = Annotated[
     Path | None, output_option("results", "; the next call goes on in this folder")
@@ -53,13 +63,17 @@ def tsoo(
 
     folder = output or Path("results") / ("tsoo-quick" if quick else "tsoo")
     with counting("tsoo") as on_progress:
-        found = run(
-            folder,
-            master=on,
-            quick=quick,
-            seeds=seeds,
-            restart=restart,
-            on_progress=on_progress,
+        found = name_options(
+            partial(
+                run,
+                folder,
+                master=on,
+                quick=quick,
+                seeds=seeds,
+                restart=restart,
+                on_progress=on_progress,
+            ),
+            _OPTIONS,
         )
     _tell(found, "decisions", format)
 
@@ -83,13 +97,17 @@ def aels(
 
     folder = output or Path("results") / ("aels-quick" if quick else "aels")
     with counting("aels") as on_progress:
-        found = run(
-            folder,
-            master=on,
-            quick=quick,
-            limit=limit,
-            restart=restart,
-            on_progress=on_progress,
+        found = name_options(
+            partial(
+                run,
+                folder,
+                master=on,
+                quick=quick,
+                limit=limit,
+                restart=restart,
+                on_progress=on_progress,
+            ),
+            _OPTIONS,
         )
     _tell(found, "plans", format)
 
@@ -116,14 +134,18 @@ def migcep(
 
     folder = output or Path("results") / ("migcep-quick" if quick else "migcep")
     with counting("migcep") as on_progress:
-        found = run(
-            folder,
-            data=data,
-            master=on,
-            quick=quick,
-            repetitions=seeds,
-            restart=restart,
-            on_progress=on_progress,
+        found = name_options(
+            partial(
+                run,
+                folder,
+                data=data,
+                master=on,
+                quick=quick,
+                repetitions=seeds,
+                restart=restart,
+                on_progress=on_progress,
+            ),
+            _OPTIONS,
         )
     _tell(found, "drives", format)
 
