@@ -13,9 +13,10 @@ BIN := .venv/bin
 BASE ?= HEAD
 STAMP := .venv/.thalweg-setup
 WORKERS ?= 3
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --doctest-modules src tests
+TESTS := $(BIN)/python -m pytest --doctest-modules src tests
+PYTEST := $(TESTS) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-all checked bench campaign soak lint lint-types lint-rest \
+.PHONY: help setup demo check test test-all checked collected bench campaign soak lint lint-types lint-rest \
   audit docs docs-serve clean
 
 help: ## list the targets
@@ -43,9 +44,13 @@ test-all: checked ## lint, then every test, with all cases
 # What is compiled once beside the first tests, which wait for Spark, the others need not.
 COMPILE := $(BIN)/python tools/compile_kernels.py
 
-# One core for each half.
+# One core for the types, which take as long as the rest. Collected once, the byte code of the tests
+# is there for all workers.
 checked: $(STAMP)
-	@$(MAKE) --no-print-directory -j 2 lint-types lint-rest
+	@$(MAKE) --no-print-directory -j 2 lint-types collected
+
+collected: lint-rest
+	@$(TESTS) --collect-only -qq >.cache/collected.txt || { cat .cache/collected.txt; exit 1; }
 
 # FORM is empty, --quick or --smoke. One that fails must not keep the others from running.
 bench: $(STAMP) ## answer every benchmark's question; results also go to results/benchmarks

@@ -158,3 +158,32 @@ def test_what_is_missing_is_named_with_what_to_install(
         assert find_chromium() == (str(program), "found at Playwright's")
     finally:
         find_chromium.cache_clear()
+
+
+def test_what_is_missing_is_asked_of_debian(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By an apt-get of the test: nothing is installed on this machine."""
+    env = shutil.which("env")
+    assert env is not None
+    (tmp_path / "env").symlink_to(env)
+    told, program = tmp_path / "told", tmp_path / "promtool"
+    script = f'#!/bin/sh\necho "$DEBIAN_FRONTEND $*" >>{told}\n[ "$1" = update ] || : >{program}\n'
+    (tmp_path / "apt-get").write_text(f"{script}[ $1 = update ] || /bin/chmod +x {program}\n")
+    (tmp_path / "apt-get").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(provide, "NEEDS", (provide.PROMTOOL,))
+    monkeypatch.setattr("spark.kafka_broker.JARS", tmp_path)
+    monkeypatch.setattr(provide.os, "geteuid", lambda: 0)
+    assert provide.main([]) == 0
+    assert provide.PROMTOOL.is_there()
+    assert told.read_text().splitlines() == [
+        "noninteractive update",
+        "noninteractive install -y --no-install-recommends prometheus",
+    ]
+    assert "needs" not in capsys.readouterr().out
+    # Once it is there, nobody is asked.
+    assert provide.main([]) == 0
+    assert len(told.read_text().splitlines()) == 2
+    (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'no such package' >&2\nexit 100\n")
+    assert provide.install([provide.NODE]) == "apt-get update failed: no such package"

@@ -114,7 +114,8 @@ def example(request: pytest.FixtureRequest, session: Any) -> Example:
 
 
 def some(*names: str) -> list[Any]:
-    """These examples always, the others where there is time."""
+    """These examples always, one of rides and one of messages; the others where there is time."""
+    names = names or ("taxi-fares", "stats")
     return [
         pytest.param(name, marks=[] if name in names else pytest.mark.slow) for name in EXAMPLES
     ]
@@ -137,6 +138,7 @@ def run_split(example: Example, cut: frozenset[str]) -> tuple[Any, Any]:
     return cloud[example.sink], unite(letters)
 
 
+@pytest.mark.parametrize("example", some(), indirect=True)
 def test_every_cut_gives_the_rows_of_the_run_in_one_place(example: Example, session: Any) -> None:
     """Every legal cut of every example; what the sites put out is computed once for all cuts."""
     pipeline, cuts = example.pipeline, cuts_of(example.pipeline)
@@ -157,7 +159,7 @@ def test_every_cut_gives_the_rows_of_the_run_in_one_place(example: Example, sess
         assert listed(cloud[example.sink]).equals(expected), sorted(cut)
 
 
-@pytest.mark.parametrize("example", some("taxi-fares", "taxi-demand"), indirect=True)
+@pytest.mark.parametrize("example", some(), indirect=True)
 def test_a_cut_run_from_end_to_end_gives_the_rows_and_the_dead_letters(example: Example) -> None:
     """Sites and cloud as one computation, for the largest cut."""
     check_cut(example, max(cuts_of(example.pipeline), key=lambda cut: (len(cut), sorted(cut))))
@@ -175,7 +177,7 @@ def check_cut(example: Example, cut: frozenset[str]) -> None:
     assert listed(letters).equals(example.expected[DEAD_LETTERS]), sorted(cut)
 
 
-@pytest.mark.parametrize("example", some("taxi-demand", "stats"), indirect=True)
+@pytest.mark.parametrize("example", some(), indirect=True)
 def test_sites_with_different_cuts_give_the_rows_of_the_run_in_one_place(
     example: Example,
 ) -> None:
@@ -218,6 +220,7 @@ def test_examples_have_the_operators_and_kinds_they_should() -> None:
         assert degrees[0] == degrees[1]
 
 
+@pytest.mark.parametrize("example", some(), indirect=True)
 def test_lines_that_cannot_be_read_become_dead_letters(example: Example) -> None:
     letters = example.expected[DEAD_LETTERS]
     assert set(letters["operator"].to_pylist()) == {"parse"}
@@ -274,7 +277,7 @@ def without_later(table: pa.Table) -> pa.Table:
     return table.filter(pc.less(table["message"], LATER))
 
 
-@pytest.mark.parametrize("example", some("taxi-fares", "pred"), indirect=True)
+@pytest.mark.parametrize("example", some("taxi-fares"), indirect=True)
 def test_a_stream_gives_the_rows_of_the_batch(
     example: Example, session: Any, tmp_path: Path
 ) -> None:
