@@ -54,7 +54,7 @@ class Controller:
 
     application: Application
     network: Network
-    strategy: str = "atsoo"
+    strategy: str = "atsoo-both-ways"
     options: Mapping[str, Any] = field(default_factory=dict)
     trigger: Trigger | None = field(default_factory=Trigger)
     forecaster: Forecaster | None = None

@@ -37,7 +37,7 @@ def replay(
     application: Application,
     network: Network,
     workload: Workload,
-    strategy: str = "atsoo",
+    strategy: str = "atsoo-both-ways",
     *,
     trigger: Trigger | None = None,
     forecaster: Forecaster | None = None,

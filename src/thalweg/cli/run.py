@@ -42,7 +42,7 @@ def run(
     network: NetworkArgument,
     strategy: Annotated[
         str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
-    ] = "atsoo",
+    ] = "atsoo-both-ways",
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),

@@ -37,7 +37,7 @@ def schedule(
     ],
     strategy: Annotated[
         str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
-    ] = "atsoo",
+    ] = "atsoo-both-ways",
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),

@@ -32,7 +32,7 @@ class Control:
     these rates, and where the trigger says so, the strategy plans at them.
     """
 
-    strategy: str = "atsoo"
+    strategy: str = "atsoo-both-ways"
     interval_s: float = 10.0
     trigger: Trigger = field(default_factory=Trigger)
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -63,7 +63,7 @@ class RunWishes:
     pipeline: str
     network: Network | str | os.PathLike[str]
     folder: Path | str = "run"
-    strategy: str = "atsoo"
+    strategy: str = "atsoo-both-ways"
     options: Mapping[str, Any] = field(default_factory=dict)
     rates: Mapping[tuple[str, str], float] | None = None
     interval: str = "2 s"

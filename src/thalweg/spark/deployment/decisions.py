@@ -68,7 +68,7 @@ class Adapter:
     application: Application
     network: Network
     sites: RunSites
-    strategy: str = "atsoo"
+    strategy: str = "atsoo-both-ways"
     options: Mapping[str, Any] = field(default_factory=dict)
     trigger: Trigger = LIVE_TRIGGER
     forecaster: Forecaster | None = None

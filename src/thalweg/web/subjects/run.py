@@ -45,7 +45,7 @@ from thalweg.web.timeline_words import (
 
 _LEAST_FRAMES, _MOST_FRAMES, _MOST_SITE_FRAMES = 200, 2_000, 25_000
 _PATIENCE_S = 180.0
-_USUAL_STRATEGY = "atsoo"
+_USUAL_STRATEGY = "atsoo-both-ways"
 _HOW_KNOWN = (
     "T, B and RU are what decisions rest on, with what the model alone estimates and what the "
     "links measured beside them; CPU, memory, lags and what is on links are measured."
