@@ -10,7 +10,6 @@ import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem, read_options
 from thalweg.cli.output import Format, FormatOption, print_json, print_plan, progress, say
-from thalweg.planning import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from thalweg.model import Plan, Problem
@@ -22,8 +21,15 @@ def plan(
     application: ApplicationArgument,
     network: NetworkArgument,
     strategy: Annotated[
-        str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
-    ] = DEFAULT_STRATEGY,
+        str | None,
+        typer.Option(
+            "--strategy",
+            "-s",
+            help="Name of a strategy; see `thalweg strategies`. Left out, the one of the family: "
+            "atsoo-both-ways for applications with limits whose streams can be cut between fog and "
+            "cloud, else aels-rp-la-free.",
+        ),
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),
@@ -49,6 +55,7 @@ def plan(
     from thalweg.errors import Defects
     from thalweg.files.load import load_plan
     from thalweg.files.save import require_place, save
+    from thalweg.planning import family_strategy
     from thalweg.strategy import find_strategy, require_options
 
     defects = Defects()
@@ -63,8 +70,9 @@ def plan(
             defects.require(output is None, "--output", str(output), rule)
         running = defects.attempt("", lambda: None if current is None else load_plan(current))
         options = defects.attempt("", lambda: read_options(option or [])) or {}
-        if defects.attempt("", lambda: find_strategy(strategy)) is not None:
-            defects.attempt("", lambda: require_options(strategy, options))
+        name = strategy or (family_strategy(posed) if posed is not None else "")
+        if name and defects.attempt("", lambda: find_strategy(name)) is not None:
+            defects.attempt("", lambda: require_options(name, options))
         if output is not None:
             defects.attempt("", lambda: require_place(output))
     defects.raise_if_any()
@@ -90,7 +98,7 @@ def plan(
 
 def _plan_together(
     problems: list[Problem],
-    strategy: str,
+    strategy: str | None,
     options: dict[str, Any],
     format: Format,  # noqa: A002 - the name of the option
 ) -> None:

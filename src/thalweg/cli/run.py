@@ -26,6 +26,7 @@ from thalweg.cli.serve import (
     show_run,
 )
 from thalweg.cli.signals import upon_signal
+from thalweg.planning import SCHEDULING_STRATEGY
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment import Deployment, StartFeed
@@ -42,7 +43,7 @@ def run(
     network: NetworkArgument,
     strategy: Annotated[
         str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
-    ] = "atsoo-both-ways",
+    ] = SCHEDULING_STRATEGY,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),

@@ -12,6 +12,7 @@ import typer
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_case, read_options
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
 from thalweg.cli.output_files import require_place, write_beside
+from thalweg.planning import SCHEDULING_STRATEGY
 
 if TYPE_CHECKING:
     from thalweg.adapt import Forecaster, Replay, Trigger
@@ -37,7 +38,7 @@ def schedule(
     ],
     strategy: Annotated[
         str, typer.Option("--strategy", "-s", help="Name of a strategy; see `thalweg strategies`.")
-    ] = "atsoo-both-ways",
+    ] = SCHEDULING_STRATEGY,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),
