@@ -35,8 +35,9 @@ check: $(STAMP) ## ruff, types, imports, and the tests without a JVM that a chan
 test: checked ## lint, then every test but the slow ones
 	$(PYTEST) -m "not slow"
 
-test-all: checked ## lint, then every test
+test-all: checked ## lint, then every test, then a part of them with every Python that is here
 	$(PYTEST)
+	@$(BIN)/python tools/try_pythons.py
 
 # One core for each: what is compiled here, the processes of the tests need not.
 checked: $(STAMP)
