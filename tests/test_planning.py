@@ -30,6 +30,7 @@ from thalweg.planning import (
     plan_all,
 )
 from thalweg.strategy import strategy
+from thalweg.testing import conformance_problems
 
 # The package has a function of the same name, which `import thalweg.strategy` would give.
 registry = import_module("thalweg.strategy")
@@ -197,3 +198,8 @@ def vars_of(network: Any) -> dict[str, Any]:
 def test_wrong_arguments_are_told_like_any_other_bad_input(call, told) -> None:
     with pytest.raises(tw.InvalidInput, match=told):
         call(tw.scenarios.small_taxi(), tw.scenarios.small_city())
+
+
+def test_the_default_of_a_family_takes_every_problem_of_it() -> None:
+    found = [plan(p.application, p.network).strategy for p in conformance_problems()]
+    assert set(found) == {PLACEMENT_STRATEGY, SCHEDULING_STRATEGY}
