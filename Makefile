@@ -38,8 +38,9 @@ check: $(STAMP) ## ruff, types, imports, and the tests without a JVM that a chan
 test: checked ## lint, then every test but the slow ones, with few cases for each property
 	@$(COMPILE) & $(PYTEST) -m "not slow"; code=$$?; wait; exit $$code
 
-test-all: checked ## lint, then every test, with all cases
+test-all: checked ## lint, then every test, with all cases, then a part with every Python that is here
 	@$(COMPILE) & $(PYTEST) --hypothesis-profile full; code=$$?; wait; exit $$code
+	@$(BIN)/python tools/try_pythons.py
 
 # What is compiled once beside the first tests, which wait for Spark, the others need not.
 COMPILE := $(BIN)/python tools/compile_kernels.py

@@ -33,7 +33,7 @@ from thalweg.scenarios.demand_curve import taxi_demand_curve
 from thalweg.scenarios.device_rates import DEVICE_BYTES_PER_S, EVENT_BYTES
 
 NEW_YORK = Path("nab") / "nyc_taxi_30min_2014-07_2015-01.csv"
-STRATEGY = "atsoo"
+STRATEGY = "atsoo-both-ways"
 WEEK, DAY = 336, 48
 """In steps of half an hour."""
 WARM_UP, COUNTED = 2 * WEEK, 4 * WEEK

@@ -122,7 +122,7 @@ def _large_plan(settings: Settings, folder: Path) -> list[Row]:
     values = dict(zip(names, shape, strict=True))
     nodes = call_fresh(save_large_network, folder=str(folder), **values)
     copy = Installation(folder / "large")
-    plan = ("plan", str(folder / "app.yaml"), str(folder / "network"), "-s", "aels-rp-la")
+    plan = ("plan", str(folder / "app.yaml"), str(folder / "network"), "-s", "aels-rp-la-free")
     first = copy.thalweg(*plan)
     again = [copy.thalweg(*plan) for _ in range(settings.pick(full=5, quick=3, smoke=1))]
     at = {"nodes": nodes}

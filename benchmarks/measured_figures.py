@@ -45,7 +45,7 @@ BATCHES = 4
 """In an interval, at each site."""
 INTERVALS = 8
 TARGET_INTERVALS = 3
-STRATEGY = "atsoo"
+STRATEGY = "atsoo-both-ways"
 KINDS = ("event size", "selectivity", "CPU of an operator", "CPU of a site")
 FACTORS = (3.0, 30.0)
 EDGES = edges_of("rides → parse → clean → enrich → speed → join → board", "enrich → fares → join")

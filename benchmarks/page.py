@@ -107,7 +107,7 @@ def _measure_paint(browser: Any, times: int) -> tuple[list[Row], list[Count]]:
 def _measure_large(browser: Any, shape: tuple[int, int, int]) -> Iterator[Row]:
     net = tw.scenarios.cloud_edge(*shape, seed=0)
     app = tw.scenarios.random_application("large-1", net, seed=3)
-    subject = PlanSubject(app, net, tw.plan(app, net, "aels-rp-la"))
+    subject = PlanSubject(app, net, tw.plan(app, net, "aels-rp-la-free"))
     at = {"nodes": net.node_count}
     with PageServer([subject]) as server, _new_page(browser) as page:
         page.add_init_script(f"({_WATCH_TASKS})()")

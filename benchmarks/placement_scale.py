@@ -23,8 +23,8 @@ from thalweg.placement.network_index import index_network
 from thalweg.scenarios import cloud_edge, random_application
 from thalweg.strategy import find_strategy
 
-PUBLISHED = ("aels", "aels-rp", "aels-rp-la", "cloud-only", "tcep")
-OURS = "aels-rp-la+improve"
+PUBLISHED = ("aels", "aels-rp", "aels-rp-la-free", "cloud-only", "tcep-best-fit")
+OURS = "aels-rp-la-free+improve"
 STRATEGIES = (*PUBLISHED, OURS)
 GRAPHS = {9: "medium-9", 25: "large-1", 50: "extra-large"}
 # Clouds, edge sites, devices per site.
@@ -42,9 +42,9 @@ LARGE_NODES, MOST_OPERATORS = 250_500, 50
 TARGETS_S = {
     "aels": 20e-3,
     "aels-rp": 20e-3,
-    "aels-rp-la": 5e-3,
+    "aels-rp-la-free": 5e-3,
     "cloud-only": 5e-3,
-    "tcep": 20e-3,
+    "tcep-best-fit": 20e-3,
 }
 EXPONENT_TARGET, BYTES_TARGET = 0.6, 100.0
 IMPROVE_LIMIT_S, SMOKE_IMPROVE_LIMIT_S = 1.0, 0.1

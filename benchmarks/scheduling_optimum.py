@@ -18,7 +18,7 @@ from thalweg.scenarios import device_rates, fog_cloud, taxi_demand, taxi_fares
 from thalweg.scheduling.schedule import Table
 from thalweg.strategy import find_strategy
 
-RIVALS = ("tsoo", "atsoo", "trcs", "fog-only", "fc-interplay")
+RIVALS = ("tsoo-both-ways", "atsoo-both-ways", "trcs", "fog-only", "fc-interplay")
 FOGS = 2
 
 

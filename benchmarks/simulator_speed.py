@@ -210,7 +210,7 @@ def run_application(seconds: float, repeats: int) -> dict[str, Any]:
             births.operator.tolist(), births.site.tolist(), births.rate.tolist(), strict=True
         )
     }
-    plan = tw.plan(app, network, strategy="aels-rp-la", rates=rates)
+    plan = tw.plan(app, network, strategy="aels-rp-la-free", rates=rates)
     tw.simulate(app, network, plan, seconds=1.0, rates=rates)
     times = []
     for _ in range(repeats):

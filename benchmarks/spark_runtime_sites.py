@@ -35,7 +35,7 @@ FOGS = ("fog-0", "fog-1")
 CLOUD, ONE_PLACE = "cloud", "one"
 CORES = 2
 MASTERS = {**dict.fromkeys((*FOGS, CLOUD), "local[1]"), ONE_PLACE: f"local[{CORES}]"}
-STRATEGY = "atsoo"
+STRATEGY = "atsoo-both-ways"
 PATIENCE_S = 300.0
 POLL_S = 0.1
 

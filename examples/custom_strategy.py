@@ -20,7 +20,7 @@ from thalweg.model.network import Tier
 from thalweg.testing import check_strategy
 
 NAME = "to-neighbours"
-OTHERS = ("aels", "aels-rp", "aels-rp-la", "tcep", "cloud-only", "exact")
+OTHERS = ("aels", "aels-rp", "aels-rp-la-free", "tcep-best-fit", "cloud-only", "exact")
 
 
 @tw.strategy(NAME, "all in the best cloud, then one by one to a sender or a receiver")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -9,10 +10,27 @@ import pytest
 import thalweg as tw
 from generators.small import chain_problem, place
 from thalweg.errors import InvalidInput, StrategyError
-from thalweg.model import Limits, Operator, Placement, Plan, Problem
+from thalweg.model import (
+    Limits,
+    Link,
+    Node,
+    Operator,
+    Placement,
+    Plan,
+    Problem,
+    Site,
+    build_network,
+)
 from thalweg.placement.cloud_only import cloud_only
-from thalweg.planning import DEFAULT_STRATEGY, plan
+from thalweg.planning import (
+    PLACEMENT_STRATEGY,
+    SCHEDULING_STRATEGY,
+    family_strategy,
+    plan,
+    plan_all,
+)
 from thalweg.strategy import strategy
+from thalweg.testing import conformance_problems
 
 # The package has a function of the same name, which `import thalweg.strategy` would give.
 registry = import_module("thalweg.strategy")
@@ -32,18 +50,85 @@ def own_register(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def test_the_default_strategy_answers(problem: Problem) -> None:
-    made = plan(problem.application, problem.network)
-    assert made == cloud_only(problem)
-    assert DEFAULT_STRATEGY in tw.strategies()
-    assert tw.plan(problem.application, problem.network, strategy="cloud-only") == made
+FARES, FOGS = tw.scenarios.taxi_fares(), tw.scenarios.fog_cloud(3)
+
+
+def pinned(application: tw.Application, operator: str, pin: tw.Pin | None) -> tw.Application:
+    operators = [replace(o, pin=pin) if o.name == operator else o for o in application.operators]
+    return replace(application, operators=operators)
+
+
+@pytest.mark.parametrize(
+    ("application", "network", "family"),
+    [
+        pytest.param(FARES, FOGS, SCHEDULING_STRATEGY, id="limits, and cuts"),
+        pytest.param(replace(FARES, limits=None), FOGS, PLACEMENT_STRATEGY, id="no limits"),
+        pytest.param(
+            replace(FARES, limits=Limits(usage=0.9)), FOGS, SCHEDULING_STRATEGY, id="one limit"
+        ),
+        pytest.param(
+            pinned(FARES, "clean", tw.Pin(tier="fog")), FOGS, PLACEMENT_STRATEGY, id="a pin between"
+        ),
+        pytest.param(
+            pinned(FARES, "fare-board", tw.Pin(site="fog-1")),
+            FOGS,
+            PLACEMENT_STRATEGY,
+            id="a sink elsewhere",
+        ),
+        pytest.param(
+            tw.scenarios.small_taxi(),
+            tw.scenarios.small_city(),
+            PLACEMENT_STRATEGY,
+            id="the example of init",
+        ),
+    ],
+)
+def test_each_family_has_a_default(
+    application: tw.Application, network: tw.Network, family: str
+) -> None:
+    problem = Problem(application=application, network=network)
+    assert family_strategy(problem) == family
+    made = plan(application, network)
+    assert made.strategy == family
+    assert made == plan(application, network, family)
+    assert tw.check(made, application, network) == list(made.violations)
+    assert plan_all([application], network) == [made]
+
+
+def test_options_are_held_against_the_strategy_that_plans_by_default() -> None:
+    assert plan(FARES, FOGS, compute_weight=0.9).strategy == SCHEDULING_STRATEGY
+    with pytest.raises(InvalidInput, match=f"need an option of {SCHEDULING_STRATEGY}"):
+        plan(FARES, FOGS, depth=3)
+    with pytest.raises(InvalidInput, match=f"need an option of {PLACEMENT_STRATEGY}"):
+        plan(replace(FARES, limits=None), FOGS, compute_weight=0.9)
+
+
+def test_the_default_of_placement_needs_no_cloud() -> None:
+    here = Node(name="n", cpu_ips=1e9, memory_bytes=1e9)
+    network = build_network(
+        "edge",
+        [Site(name=name, tier="edge", nodes=(here,)) for name in "ab"],
+        [Link(a="a", b="b", latency_s=0.01, bandwidth_bps=1e9)],
+    )
+    application = tw.Application(
+        name="count",
+        operators=[
+            Operator(name="s", kind="source", rate=1.0, event_size=8.0, pin=tw.Pin(tier="edge")),
+            Operator(name="t", cpu_per_event=1e3),
+            Operator(name="z", kind="sink"),
+        ],
+        streams=[tw.Stream(source="s", target="t"), tw.Stream(source="t", target="z")],
+    )
+    made = plan(application, network)
+    assert made.strategy == PLACEMENT_STRATEGY
+    assert made.feasible
 
 
 def test_rates_reach_the_strategy(problem: Problem) -> None:
     app, net = problem.application, problem.network
-    assert plan(app, net).feasible
+    assert plan(app, net, "cloud-only").feasible
     # f1 alone: 20/s · 80 bit, and f2's 400 bit/s.
-    more = plan(app, net, rates={("s", "f1"): 20.0})
+    more = plan(app, net, "cloud-only", rates={("s", "f1"): 20.0})
     assert [(v.constraint, v.need) for v in more.violations] == [("uplink", 2000.0)]
     with pytest.raises(InvalidInput, match="a source and one of its sites"):
         plan(app, net, rates={("s", "dc"): 20.0})
@@ -113,3 +198,8 @@ def vars_of(network: Any) -> dict[str, Any]:
 def test_wrong_arguments_are_told_like_any_other_bad_input(call, told) -> None:
     with pytest.raises(tw.InvalidInput, match=told):
         call(tw.scenarios.small_taxi(), tw.scenarios.small_city())
+
+
+def test_the_default_of_a_family_takes_every_problem_of_it() -> None:
+    found = [plan(p.application, p.network).strategy for p in conformance_problems()]
+    assert set(found) == {PLACEMENT_STRATEGY, SCHEDULING_STRATEGY}

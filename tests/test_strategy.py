@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any
@@ -75,7 +76,7 @@ def test_the_first_strategy_is_registered_with_its_description() -> None:
     known = strategies()
     assert known["cloud-only"] == "every movable operator on the cloud that adds least latency"
     assert list(known) == sorted(known)
-    assert find_strategy("cloud-only") is cloud_only
+    assert find_strategy("cloud-only").__wrapped__ is cloud_only
 
 
 def test_an_unknown_name_gets_a_hint() -> None:
@@ -136,7 +137,7 @@ def test_a_function_can_be_registered_again_by_its_own_module_only() -> None:
         return cloud_only(problem, current)
 
     assert strategies()["mine"] == "two"
-    assert find_strategy("mine") is two
+    assert find_strategy("mine").__wrapped__ is two
     with pytest.raises(StrategyError, match=r"registered by thalweg\.placement\.cloud_only and"):
         strategy("cloud-only", "another")(one)
 
@@ -198,3 +199,23 @@ def test_options_are_keyword_only_parameters() -> None:
     registered = registry.RegisteredStrategy("x", "y", function, "z")
     assert registered.options == ("a", "b")
     assert registry.RegisteredStrategy("x", "y", cloud_only, "z").options == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        ("aels-rp-la", "aels-rp-la-free"),
+        ("atsoo", "atsoo-both-ways"),
+        ("tcep", "tcep-best-fit"),
+        ("tsoo", "tsoo-both-ways"),
+    ],
+)
+def test_plans_of_a_function_with_two_names_carry_the_one_that_was_asked_for(
+    problem: Problem, name: str, same: str
+) -> None:
+    one, other = find_strategy(name)(problem), find_strategy(same)(problem)
+    assert (one.strategy, other.strategy) == (name, same)
+    assert one == replace(other, strategy=name)
+    assert strategies()[name] != strategies()[same]
+    chained = find_strategy(f"{same}+improve")(problem, restarts=0)
+    assert chained.strategy == f"{same}+improve"

@@ -16,19 +16,22 @@ if TYPE_CHECKING:
 
     from thalweg.model import Application, Network, Placement, Plan, Problem
 
-DEFAULT_STRATEGY = "cloud-only"
+PLACEMENT_STRATEGY = "aels-rp-la-free"
+"""What plans by default where each operator may run on any node."""
+SCHEDULING_STRATEGY = "atsoo-both-ways"
+"""What plans by default where streams are cut between fog and cloud."""
 
 
 def plan(
     application: Application,
     network: Network,
-    strategy: str = DEFAULT_STRATEGY,
+    strategy: str | None = None,
     *,
     rates: Mapping[tuple[str, str], float] | None = None,
     current: Plan | Placement | None = None,
     **options: Any,
 ) -> Plan:
-    """Where each operator should run, by the named strategy.
+    """Where each operator should run, by the named strategy, else by that of the problem's family.
 
     `rates` gives events/s for (source, site) where they differ from an even split; `current` is
     what runs now; other keywords are options of the strategy.
@@ -36,10 +39,35 @@ def plan(
     return _pose_and_plan(application, network, strategy, rates, current, options)[1]
 
 
+def family_strategy(problem: Problem) -> str:
+    """The name of the strategy that plans a problem for which none is named."""
+    return SCHEDULING_STRATEGY if is_scheduling(problem) else PLACEMENT_STRATEGY
+
+
+def is_scheduling(problem: Problem) -> bool:
+    """Whether the application has limits, and its streams can be cut between fog and cloud.
+
+    They can where every source is in fog sites, one cloud node can run all sinks, and nothing
+    between them is pinned. All other problems are problems of placement.
+    """
+    from thalweg.errors import InvalidInput
+    from thalweg.model import Limits
+
+    if problem.application.limits == Limits():
+        return False
+    from thalweg.scheduling.traffic import find_cloud
+
+    try:
+        find_cloud(problem)
+    except InvalidInput:
+        return False
+    return True
+
+
 def _pose_and_plan(
     application: Application,
     network: Network,
-    strategy: str,
+    strategy: str | None,
     rates: Mapping[tuple[str, str], float] | None,
     current: Plan | Placement | None,
     options: dict[str, Any],
@@ -47,18 +75,23 @@ def _pose_and_plan(
     from thalweg.model import Plan, Problem
 
     defects = Defects()
-    chosen = defects.attempt("", lambda: find_strategy(strategy))
-    if chosen is not None:
-        defects.attempt("", lambda: require_options(strategy, options))
     problem = defects.attempt(
         "", lambda: Problem(application=application, network=network, rates=rates)
     )
+    if strategy is None and problem is not None:
+        strategy = family_strategy(problem)
+    name = strategy or ""
+    chosen = None
+    if strategy is not None:
+        chosen = defects.attempt("", lambda: find_strategy(name))
+    if chosen is not None:
+        defects.attempt("", lambda: require_options(name, options))
     defects.attempt("", lambda: require_current(current, application, network))
     defects.raise_if_any()
     if chosen is None or problem is None:  # Each attempt that gives nothing has been told.
         raise StrategyError("a problem that was not told")
     running = current.placement if isinstance(current, Plan) else current
-    return problem, call_strategy(chosen, problem, running, name=strategy, **options)
+    return problem, call_strategy(chosen, problem, running, name=name, **options)
 
 
 def call_strategy(
@@ -103,7 +136,7 @@ def require_current(current: object, application: Application, network: Network)
 def plan_all(
     applications: Sequence[Application],
     network: Network,
-    strategy: str = DEFAULT_STRATEGY,
+    strategy: str | None = None,
     *,
     rates: Sequence[Mapping[tuple[str, str], float] | None] | None = None,
     current: Sequence[Plan | Placement | None] | None = None,
@@ -132,7 +165,7 @@ class Turn(NamedTuple):
 def plan_in_turn(
     applications: Sequence[Application],
     network: Network,
-    strategy: str = DEFAULT_STRATEGY,
+    strategy: str | None = None,
     *,
     rates: Sequence[Mapping[tuple[str, str], float] | None] | None = None,
     current: Sequence[Plan | Placement | None] | None = None,

@@ -13,7 +13,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -88,7 +88,10 @@ def broken_strategies() -> dict[str, str]:
 
 
 def find_strategy(name: str) -> Callable[..., Plan]:
-    """The strategy of that name; `a+b` runs a and hands its placement to b as the current one."""
+    """The strategy of that name; `a+b` runs a and hands its placement to b as the current one.
+
+    Its plans carry the name that was asked for.
+    """
     parts = name.split("+") if isinstance(name, str) else []
     known = _load_named(parts)
     defects = Defects()
@@ -100,7 +103,7 @@ def find_strategy(name: str) -> Callable[..., Plan]:
             defects.add("strategy", part, "the name of a strategy", hint)
     defects.raise_if_any()
     if len(parts) == 1:
-        return known[parts[0]].function
+        return _name_plans(known[parts[0]])
     return _chain([known[part] for part in parts])
 
 
@@ -114,6 +117,22 @@ def require_options(name: str, options: dict[str, Any]) -> None:
             hint = nearest(option, accepted) if accepted else "it takes none"
             defects.add(option, options[option], f"an option of {name}", hint)
     defects.raise_if_any()
+
+
+def _name_plans(found: RegisteredStrategy) -> Callable[..., Plan]:
+    """The function of a strategy, its plans under the name by which it was found.
+
+    A function can be registered under several names.
+    """
+
+    @wraps(found.function)
+    def run(problem: Problem, current: Placement | None = None, **options: Any) -> Plan:
+        plan = found.function(problem, current, **options)
+        # What is no plan is for the caller to refuse.
+        named = getattr(plan, "strategy", found.name) == found.name
+        return plan if named else replace(plan, strategy=found.name)
+
+    return run
 
 
 def _chain(steps: list[RegisteredStrategy]) -> Callable[..., Plan]:

@@ -123,7 +123,7 @@ DOCUMENTED = {
         "figures that are within the 95 % confidence interval",
     ),
     "spark_runtime": (
-        "throughput against one place, the cuts of atsoo",
+        "throughput against one place, the cuts of atsoo-both-ways",
         "throughput against one place, all in the cloud",
         "throughput of one place against plain Spark",
         "monitoring, CPU seconds more",

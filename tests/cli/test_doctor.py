@@ -99,7 +99,7 @@ def test_without_a_folder_it_is_about_this_machine(
     monkeypatch.setattr(machine, "_version_of", lambda _name: None)
     told = thalweg("doctor")
     assert told.code == 1
-    assert "pip install 'pyspark>=4.0'" in told.out
+    assert "pip install 'pyspark>=4.2'" in told.out
 
 
 def test_status_has_a_line_for_the_worst_that_is_known_at_once(thalweg: Any, stopped: Path) -> None:

@@ -11,7 +11,7 @@ def test_plan_prints_json_with_the_promised_fields(thalweg, example):
     assert shown.err == ""
     plan = json.loads(shown.out)
     assert {"strategy", "feasible", "placement", "objective", "violations", "seconds"} <= set(plan)
-    assert plan["strategy"] == "cloud-only"
+    assert plan["strategy"] == "aels-rp-la-free"
     assert plan["feasible"] is True
     assert plan["violations"] == []
     app = tw.load_application(example / "app.yaml")
@@ -22,7 +22,7 @@ def test_plan_prints_json_with_the_promised_fields(thalweg, example):
 def test_plan_prints_a_table_with_a_reason_for_each_operator(thalweg, example):
     shown = thalweg("plan", "demo/app.yaml", "demo/network.yaml")
     head, names, *rows = shown.out.splitlines()
-    assert head.startswith("taxi on city by cloud-only: aggregate_latency_s")
+    assert head.startswith("taxi on city by aels-rp-la-free: aggregate_latency_s")
     assert names.split() == ["operator", "node", "site", "origin", "why"]
     assert len(rows) == 11
     assert any("busy-zones" in row and "cloud/vm" in row for row in rows)
@@ -38,7 +38,8 @@ def test_a_saved_plan_is_the_printed_one(thalweg, example, tmp_path):
 def test_an_infeasible_plan_is_printed_and_leaves_with_3(thalweg, example):
     text = (example / "network.yaml").read_text()
     (example / "network.yaml").write_text(text.replace("35.9 GIPS", "100 MIPS"))
-    shown = thalweg("plan", "demo/app.yaml", "demo/network.yaml", "--format", "json")
+    command = ("plan", "demo/app.yaml", "demo/network.yaml", "-s", "cloud-only")
+    shown = thalweg(*command, "--format", "json")
     assert shown.code == 3
     plan = json.loads(shown.out)
     assert plan["feasible"] is False
@@ -74,7 +75,7 @@ def test_pins_are_held_against_the_network(thalweg, example):
     [
         (("--strategy", "cloudonly"), 'did you mean "cloud-only"?'),
         (("--strategy", "cloud-only+nothing"), '"nothing"'),
-        (("--option", "speed=3"), "an option of cloud-only"),
+        (("--option", "speed=3"), "an option of aels-rp-la-free"),
         (("--option", "speed"), "NAME=VALUE"),
         (("--current", "missing.json"), "missing.json"),
         (("--output", "missing/folder/plan.json"), "missing/folder"),

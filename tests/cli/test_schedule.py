@@ -38,7 +38,7 @@ def test_a_replay_is_a_table_with_a_row_and_a_reason_for_each_step(thalweg, city
     assert shown.code == 0
     assert shown.err == ""
     head, names, *rows = shown.out.splitlines()
-    assert head.startswith("taxi-fares on fog-cloud by atsoo: 16 steps")
+    assert head.startswith("taxi-fares on fog-cloud by atsoo-both-ways: 16 steps")
     assert re.split(r"  +", names) == [
         "time", "RU", "B", "T", "felt", "left", "started", "stopped", "reason"
     ]  # fmt: skip

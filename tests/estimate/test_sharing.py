@@ -17,7 +17,7 @@ from thalweg.strategy import find_strategy
 def test_what_is_left_is_what_was_there_less_what_each_instance_takes(seed, fogs, transforms):
     problem = random_fog_problem(seed, fogs=fogs, transforms=transforms)
     net = problem.network
-    placement = find_strategy("tsoo")(problem).placement
+    placement = find_strategy("tsoo-both-ways")(problem).placement
     found = evaluate(problem, placement)
     left = leave_to_others(problem, placement, net)
     memory, cpu = np.array(net.node_memory_available_bytes), np.array(net.node_cpu_available_ips)
@@ -46,18 +46,18 @@ def test_what_is_left_is_what_was_there_less_what_each_instance_takes(seed, fogs
 def test_the_second_application_gets_what_the_first_leaves():
     net = fog_cloud(4, seed=2)
     apps = [taxi_fares(), taxi_demand()]
-    first, second = plan_all(apps, net, "tsoo")
-    assert first == tw.plan(apps[0], net, "tsoo")
+    first, second = plan_all(apps, net, "tsoo-both-ways")
+    assert first == tw.plan(apps[0], net, "tsoo-both-ways")
     left = leave_to_others(tw.Problem(application=apps[0], network=net), first.placement, net)
-    assert second == tw.plan(apps[1], left, "tsoo")
-    assert second.estimate.usage > tw.plan(apps[1], net, "tsoo").estimate.usage
+    assert second == tw.plan(apps[1], left, "tsoo-both-ways")
+    assert second.estimate.usage > tw.plan(apps[1], net, "tsoo-both-ways").estimate.usage
 
 
 def test_operators_of_an_application_planned_later_still_share_the_cpu():
     net = fog_cloud(4, seed=2)
     apps = [taxi_fares(), taxi_demand()]
-    before = plan_all(apps, net, "tsoo")
-    again = plan_all(apps, net, "atsoo", current=before)
+    before = plan_all(apps, net, "tsoo-both-ways")
+    again = plan_all(apps, net, "atsoo-both-ways", current=before)
     assert again[0].estimate.response_time_s > before[0].estimate.response_time_s
     assert again[0].estimate.usage == before[0].estimate.usage
 
@@ -65,11 +65,11 @@ def test_operators_of_an_application_planned_later_still_share_the_cpu():
 def test_wrong_lists_are_told():
     net = fog_cloud(2)
     with pytest.raises(tw.InvalidInput) as told:
-        plan_all([taxi_fares(), taxi_fares()], net, "tsoo", rates=[None])
+        plan_all([taxi_fares(), taxi_fares()], net, "tsoo-both-ways", rates=[None])
     assert {d.path for d in told.value.defects} == {"rates", "applications"}
 
 
 def test_what_runs_now_is_checked_for_all_applications_first():
     net = fog_cloud(2)
     with pytest.raises(tw.InvalidInput, match="a Plan, a Placement or None"):
-        plan_all([taxi_fares(), taxi_demand()], net, "tsoo", current=[None, "x"])
+        plan_all([taxi_fares(), taxi_demand()], net, "tsoo-both-ways", current=[None, "x"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,20 @@ def test_a_notebook_is_stored_without_what_it_printed(name: str) -> None:
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert code
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+
+
+@pytest.mark.parametrize("name", ["large_network", "moving_users"])
+def test_a_notebook_names_what_it_imports(name: str) -> None:
+    first, *cells = json.loads((EXAMPLES / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    (extras,) = re.findall(
+        r'pip install "\.\[([\w,]+)\]" ipykernel nbclient', "".join(first["source"])
+    )
+    offered = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    there = [*offered["dependencies"]]
+    for extra in extras.split(","):
+        there += offered["optional-dependencies"][extra]
+    packages = {re.split(r"[^\w.-]", package)[0] for package in there}
+    code = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    imported = set(re.findall(r"^(?:import|from) (\w+)", code, flags=re.MULTILINE))
+    assert imported - {"thalweg", "bus_across_the_city"} <= packages
+    assert ("%matplotlib" in code) <= ("matplotlib" in packages)

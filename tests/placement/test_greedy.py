@@ -34,16 +34,16 @@ from thalweg.placement.tcep import tcep
 STRATEGIES = {
     "aels": aels,
     "aels-rp": aels_rp,
-    "aels-rp-la": aels_rp_la,
+    "aels-rp-la-free": aels_rp_la,
     "cloud-only": cloud_only,
-    "tcep": tcep,
+    "tcep-best-fit": tcep,
 }
 ORACLES: dict[str, tuple[Choose, Callable[[PlainScan], list[int]]]] = {
     "aels": (scan_aels, upstream_first),
     "aels-rp": (scan_aels_rp, upstream_first),
-    "aels-rp-la": (scan_aels_rp_la, upstream_first),
+    "aels-rp-la-free": (scan_aels_rp_la, upstream_first),
     "cloud-only": (scan_cloud_only, upstream_first),
-    "tcep": (scan_tcep, small_first),
+    "tcep-best-fit": (scan_tcep, small_first),
 }
 seeds = st.integers(0, 2**32 - 1)
 

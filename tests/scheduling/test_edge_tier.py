@@ -53,7 +53,7 @@ def fog_memory(plan, problem):
     return found.demand.memory_bytes[np.isin(found.deployment.node, nodes)].sum()
 
 
-@pytest.mark.parametrize("base", ["tsoo", "atsoo", "tsoo-optimal", "fog-only"])
+@pytest.mark.parametrize("base", ["tsoo-both-ways", "atsoo-both-ways", "tsoo-optimal", "fog-only"])
 def test_devices_take_operators_off_the_fog(base):
     problem = tw.Problem(application=edge_application(), network=area_network())
     plan = find_strategy("edge-fog-cloud")(problem, base=base)

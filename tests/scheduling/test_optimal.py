@@ -12,7 +12,15 @@ from thalweg.scheduling.rewrite import count_changes
 from thalweg.scheduling.schedule import Table
 from thalweg.strategy import find_strategy
 
-RIVALS = ["ru-min-cut", "data-min-cut", "fog-only", "tsoo", "atsoo", "trcs", "fc-interplay"]
+RIVALS = [
+    "ru-min-cut",
+    "data-min-cut",
+    "fog-only",
+    "tsoo-both-ways",
+    "atsoo-both-ways",
+    "trcs",
+    "fc-interplay",
+]
 
 
 def solve(problem, current=None, **options):

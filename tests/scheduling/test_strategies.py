@@ -20,8 +20,8 @@ NAMES = [
     "data-min-cut",
     "ru-min-cut",
     "fog-only",
-    "tsoo",
-    "atsoo",
+    "tsoo-both-ways",
+    "atsoo-both-ways",
     "trcs",
     "fc-interplay",
     "tsoo-optimal",
@@ -45,7 +45,7 @@ def test_atsoo_violates_nothing_that_keeping_would_not(seed, fogs, transforms):
     rng = np.random.default_rng(seed)
     running = table.place(rng.integers(len(table.cuts), size=table.traffic.site.size))
     kept = tw.check(running, problem)
-    plan = find_strategy("atsoo")(problem, running)
+    plan = find_strategy("atsoo-both-ways")(problem, running)
     assert violated(plan.violations) <= violated(kept)
 
 
@@ -55,7 +55,7 @@ def test_tsoo_is_ru_min_cut_where_that_keeps_the_limits(seed, fogs, transforms):
     problem = random_fog_problem(seed, fogs=fogs, transforms=transforms)
     cheapest = find_strategy("ru-min-cut")(problem)
     if cheapest.feasible:
-        assert find_strategy("tsoo")(problem).placement == cheapest.placement
+        assert find_strategy("tsoo-both-ways")(problem).placement == cheapest.placement
 
 
 @settings(deadline=None, max_examples=60)
@@ -64,19 +64,19 @@ def test_tsoo_keeps_the_uplink_wherever_data_min_cut_does(seed, fogs, transforms
     problem = random_fog_problem(seed, fogs=fogs, transforms=transforms)
     limit = problem.application.limits.uplink_bps * (1 + 1e-9)
     if find_strategy("data-min-cut")(problem).estimate.uplink_bps <= limit:
-        assert find_strategy("tsoo")(problem).estimate.uplink_bps <= limit
+        assert find_strategy("tsoo-both-ways")(problem).estimate.uplink_bps <= limit
 
 
 def test_atsoo_without_a_current_placement_is_tsoo():
     problem = tw.Problem(application=taxi_demand(), network=fog_cloud(5))
-    placement = find_strategy("atsoo")(problem).placement
-    assert placement == find_strategy("tsoo")(problem).placement
+    placement = find_strategy("atsoo-both-ways")(problem).placement
+    assert placement == find_strategy("tsoo-both-ways")(problem).placement
 
 
 def test_atsoo_keeps_what_is_cheapest_already():
     problem = tw.Problem(application=taxi_fares(), network=fog_cloud(5))
-    first = find_strategy("atsoo")(problem)
-    assert find_strategy("atsoo")(problem, first.placement).placement == first.placement
+    first = find_strategy("atsoo-both-ways")(problem)
+    assert find_strategy("atsoo-both-ways")(problem, first.placement).placement == first.placement
 
 
 def test_trcs_leaves_everything_in_the_cloud_where_nothing_has_to_move():
@@ -246,7 +246,7 @@ def test_the_gap_of_a_wide_application_is_about_all_its_cuts():
     least = find_strategy("data-min-cut")(wide_problem(6, 6)).estimate
     limit = Limits(uplink_bps=0.5 * (loose.uplink_bps + least.uplink_bps))
     problem = wide_problem(6, 6, limit)
-    plan, rival = find_strategy("tsoo-optimal")(problem), find_strategy("tsoo")(problem)
+    plan, rival = find_strategy("tsoo-optimal")(problem), find_strategy("tsoo-both-ways")(problem)
     assert plan.feasible
     bound = plan.estimate.usage / (1 + plan.gap)
     # A limit makes nothing cheaper, and no strategy gets below the bound.

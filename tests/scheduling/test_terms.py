@@ -28,7 +28,7 @@ def replicas(plan):
     return sum(i.origin is not None and i.operator != "rides" for i in plan.placement)
 
 
-@pytest.mark.parametrize("name", ["atsoo", "tsoo-optimal"])
+@pytest.mark.parametrize("name", ["atsoo-both-ways", "tsoo-optimal"])
 def test_state_that_is_dear_to_move_stays(name):
     problem = tw.Problem(application=with_state(taxi_fares(), 1e6), network=fog_cloud(4))
     in_cloud = find_strategy("trcs")(problem).placement
@@ -53,7 +53,7 @@ def test_moving_state_costs_what_its_bytes_are_of_a_second_of_all_uplinks():
             assert cost[cut, stream] == pytest.approx(moved * 8000.0 / uplinks)
 
 
-@pytest.mark.parametrize("name", ["tsoo", "atsoo", "tsoo-optimal"])
+@pytest.mark.parametrize("name", ["tsoo-both-ways", "atsoo-both-ways", "tsoo-optimal"])
 def test_energy_moves_operators_to_where_they_draw_less(name):
     problem = tw.Problem(application=taxi_demand(), network=fog_cloud(4))
     strategy = find_strategy(name)

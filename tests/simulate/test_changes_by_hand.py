@@ -459,7 +459,7 @@ def surge(**figures):
 
 def watched(*changes, interval_s=2.0, **options):
     problem = surge()
-    plan = tw.plan(problem.application, problem.network, "atsoo")
+    plan = tw.plan(problem.application, problem.network, "atsoo-both-ways")
     return tw.simulate(
         problem.application,
         problem.network,

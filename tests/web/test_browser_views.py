@@ -135,7 +135,7 @@ def test_names_from_files_are_shown_and_never_run(tmp_path: Path, open_page):
     """Names are checked when files are read; texts that are not names are escaped."""
     app = tw.scenarios.small_taxi()
     net = tw.scenarios.small_city()
-    subject = PlanSubject(app, net, tw.plan(app, net))
+    subject = PlanSubject(app, net, tw.plan(app, net, "cloud-only"))
     subject.title = EVIL
     scene = subject.scene()
     scene["sites"][0]["name"] = EVIL
@@ -168,7 +168,7 @@ def test_sites_with_places_are_put_on_a_map(open_page, shoot):
         ],
         streams=[Stream(source="cars", target="count"), Stream(source="count", target="board")],
     )
-    with PageServer([PlanSubject(app, net, tw.plan(app, net))]) as server:
+    with PageServer([PlanSubject(app, net, tw.plan(app, net, "cloud-only"))]) as server:
         page = open_page(server.address)
         page.wait_for_selector('[data-site="fog-3"]')
         page.click('#layout input[value="map"] + span')

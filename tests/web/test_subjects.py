@@ -25,7 +25,7 @@ from thalweg.web.subjects.plan import PlanSubject
 @pytest.fixture(scope="module")
 def taxi():
     app, net = tw.scenarios.small_taxi(), tw.scenarios.small_city()
-    return app, net, tw.plan(app, net)
+    return app, net, tw.plan(app, net, "cloud-only")
 
 
 @pytest.fixture

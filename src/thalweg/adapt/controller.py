@@ -38,6 +38,7 @@ from thalweg.model.network import Network
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
 from thalweg.model.problem import Problem
+from thalweg.planning import SCHEDULING_STRATEGY
 from thalweg.planning import plan as find_plan
 
 _REMEMBERED_EVENTS = 20
@@ -54,7 +55,7 @@ class Controller:
 
     application: Application
     network: Network
-    strategy: str = "atsoo"
+    strategy: str = SCHEDULING_STRATEGY
     options: Mapping[str, Any] = field(default_factory=dict)
     trigger: Trigger | None = field(default_factory=Trigger)
     forecaster: Forecaster | None = None

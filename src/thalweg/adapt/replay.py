@@ -25,7 +25,7 @@ from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
 from thalweg.model.problem import Problem
 from thalweg.model.workload import Workload
-from thalweg.planning import require_current
+from thalweg.planning import SCHEDULING_STRATEGY, require_current
 from thalweg.scheduling.rewrite import Changes, count_changes
 from thalweg.strategy import find_strategy, require_options
 
@@ -37,7 +37,7 @@ def replay(
     application: Application,
     network: Network,
     workload: Workload,
-    strategy: str = "atsoo",
+    strategy: str = SCHEDULING_STRATEGY,
     *,
     trigger: Trigger | None = None,
     forecaster: Forecaster | None = None,

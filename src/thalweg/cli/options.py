@@ -87,6 +87,13 @@ PipelineArgument = Annotated[
 ]
 RunFolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the run.")]
 StrategyOption = Annotated[str, strategy_option()]
+FamilyStrategyOption = Annotated[
+    str | None,
+    strategy_option(
+        "Name of a strategy, else that of the family: atsoo-both-ways for applications with limits "
+        "whose streams can be cut between fog and cloud, aels-rp-la-free for others"
+    ),
+]
 OptionOption = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="NAME=VALUE", help="Option of the strategy; repeatable."),

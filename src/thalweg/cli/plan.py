@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem, read_options
-from thalweg.cli.options import OptionOption, StrategyOption, also_option, output_option
+from thalweg.cli.options import FamilyStrategyOption, OptionOption, also_option, output_option
 from thalweg.cli.output import Format, FormatOption, print_json, print_plan, progress, say
-from thalweg.planning import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from thalweg.model import Plan, Problem
@@ -22,7 +21,7 @@ NOT_FEASIBLE = 3
 def plan(
     application: ApplicationArgument,
     network: NetworkArgument,
-    strategy: StrategyOption = DEFAULT_STRATEGY,
+    strategy: FamilyStrategyOption = None,
     option: OptionOption = None,
     current: Annotated[
         Path | None,
@@ -39,6 +38,7 @@ def plan(
     from thalweg.errors import Defects
     from thalweg.files.load import load_plan
     from thalweg.files.save import require_place, save
+    from thalweg.planning import family_strategy
     from thalweg.strategy import find_strategy, require_options
 
     defects = Defects()
@@ -53,8 +53,9 @@ def plan(
             defects.require(output is None, "--output", str(output), rule)
         running = defects.attempt("", lambda: None if current is None else load_plan(current))
         options = defects.attempt("", lambda: read_options(option or [])) or {}
-        if defects.attempt("", lambda: find_strategy(strategy)) is not None:
-            defects.attempt("", lambda: require_options(strategy, options))
+        name = strategy or (family_strategy(posed) if posed is not None else "")
+        if name and defects.attempt("", lambda: find_strategy(name)) is not None:
+            defects.attempt("", lambda: require_options(name, options))
         if output is not None:
             defects.attempt("", lambda: require_place(output))
     defects.raise_if_any()
@@ -80,7 +81,7 @@ def plan(
 
 def _plan_together(
     problems: list[Problem],
-    strategy: str,
+    strategy: str | None,
     options: dict[str, Any],
     format: Format,  # noqa: A002 - the name of the option
 ) -> None:

@@ -44,6 +44,7 @@ from thalweg.cli.serve import (
     show_run,
 )
 from thalweg.cli.signals import upon_signal
+from thalweg.planning import SCHEDULING_STRATEGY
 
 if TYPE_CHECKING:
     from thalweg.adapt import Forecaster
@@ -60,7 +61,7 @@ def run(
         Path,
         typer.Argument(metavar="[FOLDER]", help="Folder of the run; the same one resumes it."),
     ] = Path("run"),
-    strategy: StrategyOption = "atsoo",
+    strategy: StrategyOption = SCHEDULING_STRATEGY,
     option: OptionOption = None,
     resume: Annotated[
         bool,

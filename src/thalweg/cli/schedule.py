@@ -28,6 +28,7 @@ from thalweg.cli.options import (
 )
 from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
 from thalweg.cli.output_files import require_place, write_beside
+from thalweg.planning import SCHEDULING_STRATEGY
 
 if TYPE_CHECKING:
     from thalweg.adapt import Forecaster, Replay, Trigger
@@ -44,7 +45,7 @@ def schedule(
             "--workload", "-w", metavar="FILE", help="Workload file (YAML, JSON, CSV or Parquet)."
         ),
     ],
-    strategy: StrategyOption = "atsoo",
+    strategy: StrategyOption = SCHEDULING_STRATEGY,
     option: OptionOption = None,
     every_step: Annotated[
         bool,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from thalweg.model.columns import OperatorColumns, operator_columns
 from thalweg.model.graph import CycleFound, Floats, Graph, build_graph
 from thalweg.model.names import require_name, require_unique
 from thalweg.model.operator import Operator
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Kind = Literal["source", "transform", "sink"]
 
@@ -117,6 +120,12 @@ class Application:
     def operator(self, name: str) -> Operator:
         """The operator of that name; `KeyError` where there is none."""
         return self.operators[self.index[name]]
+
+    def to_networkx(self) -> nx.DiGraph:
+        """Operators and streams as a directed graph of networkx, by the operators' names."""
+        from thalweg.model.networkx_graph import application_graph
+
+        return application_graph(self)
 
     @cached_property
     def index(self) -> dict[str, int]:

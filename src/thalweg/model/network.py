@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from thalweg.model.graph import Floats, Index, distinct
 from thalweg.model.names import is_name, require_name, require_unique
 from thalweg.model.views import Link, Node, Site
 from thalweg.model.wan import Wan
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class Tier(IntEnum):
@@ -294,6 +297,18 @@ class Network:
     def with_available(self, **figures: npt.NDArray[np.generic] | Wan) -> Network:
         """The same network with other figures, e.g. `node_memory_available_bytes=…`."""
         return replace(self, **figures)  # type: ignore[arg-type]
+
+    def to_networkx(self, *, machines: bool = True) -> nx.DiGraph:
+        """Sites, machines and links as a directed graph of networkx.
+
+        Sites are vertices by name. So are the nodes, by `site/name`, each joined to its site by its
+        LAN link; without `machines` they are left out. Every link has two directions, with
+        `latency_s`, `bandwidth_bps` and `available_bps`. A mesh has a link between any two sites.
+        All of it is Python objects: of a large network leave the machines out, or take a part.
+        """
+        from thalweg.model.networkx_graph import network_graph
+
+        return network_graph(self, machines=machines)
 
     @property
     def held_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""`aels-rp-la`: as `aels-rp`, but only nodes near the senders and the sinks are candidates.
+"""`aels-rp-la-free`: as `aels-rp`, but only nodes near the senders and the sinks are candidates.
 
 AELS+RP with Latency Awareness of da Silva Veith et al., Latency-Aware Strategies for Deploying
 Data Stream Processing Applications on Large Cloud-Edge Infrastructure. Candidates of an operator
@@ -9,7 +9,8 @@ in the nearest cloud (in transit), and in the site of each sink at the end of it
 Where none of these has room the paper has no answer; here the next nearest site and the next
 nearest cloud of every sender are looked at, then those after them, as long as there are any. In the
 authors' simulator the comparison in transit is the wrong way round, so that no neighbour site is
-ever added; this follows the paper.
+ever added; this follows the paper. In one point it does not: devices and clouds compete in one
+ranking, where the paper takes a cloud only if no device fits. `aels-rp-la` is the same for now.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from thalweg.model.problem import Problem
 from thalweg.strategy import strategy
 
 
-@strategy("aels-rp-la", "as aels-rp, on nodes near the senders and the sinks alone")
+@strategy("aels-rp-la-free", "as aels-rp, on devices and clouds near senders and sinks alone")
+@strategy("aels-rp-la", "AELS+RP+LA of da Silva Veith et al.; for now the same as aels-rp-la-free")
 def aels_rp_la(problem: Problem, current: Placement | None = None) -> Plan:
     """Each operator in turn goes to the candidate that adds least latency and has room.
 
@@ -33,7 +35,7 @@ def aels_rp_la(problem: Problem, current: Placement | None = None) -> Plan:
     from thalweg.placement.greedy.steps import NEAR, ROUNDS, Stage
 
     del current
-    run = Run(problem, "aels-rp-la")
+    run = Run(problem, "aels-rp-la-free")
     scope, regions = run.scopes.everywhere(), Regions(problem)
     near = "edge region: least added latency of {looked} near senders and sinks"
     further = "edge region, no room near senders and sinks: the nearest further on"

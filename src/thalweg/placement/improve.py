@@ -33,11 +33,12 @@ def improve(
 ) -> Plan:
     """The best placement that descents from `current` and from other strategies' plans reach.
 
-    First from `current`, then from what aels-rp-la, aels, aels-rp, cloud-only and tcep choose, then
-    `restarts` times from the best so far with some operators put elsewhere at random (`seed`). The
-    answer is never worse than any of the placements that it began with; the plans of all of these
-    are made before the first move, as far as there is time. Unless the time limit ends the search,
-    the answer is the same for the same seed; the first operator's reasons tell.
+    First from `current`, then from what aels-rp-la-free, aels, aels-rp, cloud-only and
+    tcep-best-fit choose, then `restarts` times from the best so far with some operators put
+    elsewhere at random (`seed`). The answer is never worse than any of the placements that it
+    began with; the plans of all of these are made before the first move, as far as there is time.
+    Unless the time limit ends the search, the answer is the same for the same seed; the first
+    operator's reasons tell.
 
     A placement that violates something is repaired first: moves lower the sum of all relative
     excesses, then the latency. Sources stay where they are, operators pinned to a node go there. A

@@ -1,4 +1,4 @@
-"""`tcep`: the smallest operators first, each on the first node with enough CPU.
+"""`tcep-best-fit`: the smallest operators first, each on the first node with enough CPU.
 
 The strategy that da Silva Veith et al., Latency-Aware Strategies for Deploying Data Stream
 Processing Applications on Large Cloud-Edge Infrastructure, compare with under this name: operators
@@ -10,6 +10,7 @@ The paper does not say which operators or nodes come first; the authors' simulat
 ascending, and so does this. There the rank is made anew from what is left after each operator, the
 search gives up at the first node that does not fit, and the next one starts above the last node
 found; this keeps one rank, halves it to the end, and starts afresh. Pinned operators come first.
+`tcep` is the same for now.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from thalweg.model.problem import Problem
 from thalweg.strategy import strategy
 
 
-@strategy("tcep", "small operators first, each on the first node with enough CPU, else a cloud")
+@strategy(
+    "tcep-best-fit", "small operators first, each on the first node with enough CPU, else a cloud"
+)
+@strategy("tcep", "TCEP as in da Silva Veith et al.; for now the same as tcep-best-fit")
 def tcep(problem: Problem, current: Placement | None = None) -> Plan:
     """Operators by CPU need: each goes to the node to which halving the ranked nodes leads.
 
@@ -36,7 +40,7 @@ def tcep(problem: Problem, current: Placement | None = None) -> Plan:
     from thalweg.placement.greedy.steps import HALVING, Stage
 
     del current
-    run = Run(problem, "tcep")
+    run = Run(problem, "tcep-best-fit")
     scopes = run.scopes
     stages = (
         Stage(scopes.everywhere(), "the first by CPU that fits, of {looked} tried", HALVING),

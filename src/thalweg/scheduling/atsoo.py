@@ -1,7 +1,8 @@
-"""`atsoo`: what runs now, changed only where it breaks something, then made cheaper.
+"""`atsoo-both-ways`: what runs now, changed only where it breaks something, then made cheaper.
 
 aTSOO-H, Algorithm 1 of Ntumba et al. 2024, Adaptive Scheduling of Continuous Operators for IoT Edge
-Analytics.
+Analytics. Where the paper saves usage by moves back to the cloud alone, moves go both ways here.
+`atsoo` is the same for now.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from thalweg.scheduling.tsoo import schedule_afresh
 from thalweg.strategy import strategy
 
 
-@strategy("atsoo", "keeps what runs and repairs only what is violated, then saves usage")
+@strategy("atsoo-both-ways", "keeps what runs, repairs only what is violated, then saves usage")
+@strategy("atsoo", "aTSOO-H of Ntumba et al. 2024; for now the same as atsoo-both-ways")
 def atsoo(
     problem: Problem,
     current: Placement | None = None,
@@ -36,7 +38,7 @@ def atsoo(
     energy_weight: float = 0.0,
     state_weight: float = 0.0,
 ) -> Plan:
-    """Adapts the current cuts; without any, the answer of `tsoo`.
+    """Adapts the current cuts; without any, the answer of `tsoo-both-ways`.
 
     `compute_weight` and `network_weight` are w_c and w_n of formula (30), by which it chooses; the
     usage of the plan is shown with equal weights, as that of all plans.
@@ -59,7 +61,7 @@ def atsoo(
         search, why = schedule_afresh(table, cost)
     else:
         search, why = adapt(table, running, cost)
-    plan = plan_cuts(table, search.choice, strategy="atsoo", why=why, started=started)
+    plan = plan_cuts(table, search.choice, strategy="atsoo-both-ways", why=why, started=started)
     if current is None or plan.feasible:
         return plan
     kept = _keep(problem, current, plan)

@@ -32,7 +32,7 @@ Flags = npt.NDArray[np.bool_]
 
 @strategy("edge-fog-cloud", "another strategy between fog and cloud, then down to the devices")
 def edge_fog_cloud(
-    problem: Problem, current: Placement | None = None, *, base: str = "atsoo"
+    problem: Problem, current: Placement | None = None, *, base: str = "atsoo-both-ways"
 ) -> Plan:
     """The cuts of `base` between fog and cloud, then as much as fits on each device.
 

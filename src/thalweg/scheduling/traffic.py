@@ -56,7 +56,7 @@ def measure_streams(problem: Problem, model: ResponseModel | None = None) -> Str
     from thalweg.scheduling.compiled.following import follow_streams
 
     model = model or ResponseModel()
-    cloud = require_fog_and_cloud(problem)
+    cloud = find_cloud(problem)
     app, births = problem.application, problem.births
     columns, graph = app.columns, app.graph
     site = distinct(births.site)
@@ -114,8 +114,11 @@ def _find_fed(
     return fed
 
 
-def require_fog_and_cloud(problem: Problem) -> int:
-    """The cloud node: the lowest that every sink may run on."""
+def find_cloud(problem: Problem) -> int:
+    """The cloud node that takes what the fogs send up: the lowest that every sink may run on.
+
+    Raises `InvalidInput` where the streams of the problem cannot be cut between fog and cloud.
+    """
     app, net = problem.application, problem.network
     defects = Defects()
     tier = net.site_tier[problem.births.site]

@@ -27,7 +27,7 @@ def trcs(problem: Problem, current: Placement | None = None) -> Plan:
 
     Down to the fog while the uplink is above its limit, most saved per byte of fog memory first;
     back to the cloud while the uplink is below its least, most memory freed per bit first; then
-    for time, as `tsoo` does.
+    for time, as `tsoo-both-ways` does.
     """
     started = perf_counter()
     table = Table.of(problem)

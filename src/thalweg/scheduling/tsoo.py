@@ -1,8 +1,9 @@
-"""`tsoo`: the cheapest cuts, mended until the limits are kept, then made cheaper again.
+"""`tsoo-both-ways`: the cheapest cuts, mended until the limits are kept, then made cheaper again.
 
 TSOO-H, section 5.2 of Ntumba et al. 2024, Adaptive Scheduling of Continuous Operators for IoT Edge
 Analytics. Where the paper takes the effect of a move on the rest of the cloud as nothing, every
-move is judged here by what it does to all streams.
+move is judged here by what it does to all streams; and where the paper saves usage by moves back
+to the cloud alone, moves go both ways here. `tsoo` is the same for now.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from thalweg.scheduling.terms import cost_cuts_with
 from thalweg.strategy import strategy
 
 
-@strategy("tsoo", "least usage within the limits, searched greedily from scratch")
+@strategy("tsoo-both-ways", "least usage within the limits, searched greedily from scratch")
+@strategy("tsoo", "TSOO-H of Ntumba et al. 2024; for now the same as tsoo-both-ways")
 def tsoo(
     problem: Problem,
     current: Placement | None = None,
@@ -49,7 +51,7 @@ def tsoo(
         energy_weight=energy_weight,
     )
     search, why = schedule_afresh(table, cost)
-    return plan_cuts(table, search.choice, strategy="tsoo", why=why, started=started)
+    return plan_cuts(table, search.choice, strategy="tsoo-both-ways", why=why, started=started)
 
 
 def schedule_afresh(table: Table, cost: Floats) -> tuple[Search, str]:

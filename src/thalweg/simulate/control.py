@@ -13,6 +13,7 @@ from thalweg.adapt.state import ControllerState
 from thalweg.adapt.trigger import Trigger
 from thalweg.errors import Defects
 from thalweg.model.changes import PlanChange
+from thalweg.planning import SCHEDULING_STRATEGY
 from thalweg.planning import plan as find_plan
 from thalweg.strategy import find_strategy, require_options
 
@@ -32,7 +33,7 @@ class Control:
     these rates, and where the trigger says so, the strategy plans at them.
     """
 
-    strategy: str = "atsoo"
+    strategy: str = SCHEDULING_STRATEGY
     interval_s: float = 10.0
     trigger: Trigger = field(default_factory=Trigger)
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -50,7 +50,7 @@ PIPELINE = "taxi-fares"
 SOURCE, SINK = "rides", "fare-board"
 SECONDS = 100.0
 CALM_PER_S, SURGE_PER_S = 600.0, 1800.0
-STRATEGY = "atsoo"
+STRATEGY = "atsoo-both-ways"
 WEIGHTS = {"compute_weight": 0.1, "network_weight": 0.9}
 """The operator of this city pays for the uplink; memory at the fogs is there anyway.
 

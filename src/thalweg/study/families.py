@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from thalweg.errors import InvalidInput
 from thalweg.model import Problem
-from thalweg.model.application import Limits
+from thalweg.planning import is_scheduling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,28 +51,27 @@ PLACEMENT = Family(
     name="placement",
     minimised="aggregate_latency_s",
     shown=("aggregate_latency_s", "uplink_bps", "response_time_s", "usage"),
-    strategies=("aels", "aels-rp", "aels-rp-la", "cloud-only", "tcep", "aels-rp-la+improve"),
+    strategies=(
+        "aels",
+        "aels-rp",
+        "aels-rp-la-free",
+        "cloud-only",
+        "tcep-best-fit",
+        "aels-rp-la-free+improve",
+    ),
 )
 SCHEDULING = Family(
     name="scheduling",
     minimised="usage",
     shown=("usage", "uplink_bps", "response_time_s", "aggregate_latency_s"),
-    strategies=("tsoo", "atsoo", "trcs", "fog-only", "cloud-only"),
+    strategies=("tsoo-both-ways", "atsoo-both-ways", "trcs", "fog-only", "cloud-only"),
 )
 FAMILIES = {family.name: family for family in (PLACEMENT, SCHEDULING)}
 
 
 def family_of(problem: Problem) -> Family:
-    """Scheduling where there are limits and streams can be cut between fog and cloud."""
-    from thalweg.scheduling.traffic import require_fog_and_cloud
-
-    if problem.application.limits == Limits():
-        return PLACEMENT
-    try:
-        require_fog_and_cloud(problem)
-    except InvalidInput:
-        return PLACEMENT
-    return SCHEDULING
+    """Scheduling where streams are to be cut between fog and cloud, else placement."""
+    return SCHEDULING if is_scheduling(problem) else PLACEMENT
 
 
 def common_family(problems: Iterable[Problem]) -> Family:

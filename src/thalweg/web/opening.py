@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from thalweg.errors import Defect, Defects, InvalidInput
 from thalweg.files.load import load_any, load_workload
 from thalweg.model import Application, Network, Plan, Workload
-from thalweg.planning import DEFAULT_STRATEGY
 from thalweg.planning import plan as find_plan
 
 if TYPE_CHECKING:
@@ -119,5 +118,5 @@ def _open_case(case: _Case, strategy: str | None) -> Subject:
         return ScheduleSubject(application, network, case.steps, case.workload)
     plan = case.plan
     if plan is None:
-        plan = find_plan(application, network, strategy or DEFAULT_STRATEGY)
+        plan = find_plan(application, network, strategy)
     return PlanSubject(application, network, plan)

@@ -20,7 +20,7 @@ from thalweg.placement.local_search.board import Board, has_single_instances
 from thalweg.placement.local_search.search import Search, load_compiled, small_problem
 from thalweg.strategy import find_strategy, strategies
 
-PUBLISHED = ("aels-rp-la", "aels", "aels-rp", "cloud-only", "tcep")
+STARTS = ("aels-rp-la-free", "aels", "aels-rp", "cloud-only", "tcep-best-fit")
 """Whose plans are improved, too, in this order."""
 
 
@@ -56,21 +56,21 @@ class Kept:
 def load_all_compiled() -> None:
     """Compile the loops, or load them compiled, before the clock starts: others' too."""
     load_compiled()
-    for _ in _published(small_problem()):
+    for _ in _start_plans(small_problem()):
         pass
 
 
 def search_locally(
     problem: Problem, current: Placement | None, *, deadline: float, seed: int, restarts: int
 ) -> Found | Kept:
-    """Descend from `current`, from every published strategy's plan, then from random changes.
+    """Descend from `current`, from the plans of other strategies, then from random changes.
 
     The plans are made and weighed before the first descent, as far as there is time: what is found
     is no worse than any of them.
     """
     if current is not None and not has_single_instances(deploy(problem, current)):
         return Kept(current, "kept as it is: replicas are not moved")
-    plans = _published(problem)
+    plans = _start_plans(problem)
     first = current
     if first is None:
         plan = next(plans, None)
@@ -92,10 +92,10 @@ def search_locally(
     return Found(board, search, first)
 
 
-def _published(problem: Problem) -> Iterator[Plan]:
+def _start_plans(problem: Problem) -> Iterator[Plan]:
     """The plans of other strategies, each made when it is asked for."""
     known = strategies()
-    for name in PUBLISHED:
+    for name in STARTS:
         if name not in known:
             continue
         try:

@@ -16,6 +16,7 @@ from thalweg.errors import Defect, Defects, InvalidInput, nearest
 from thalweg.files.load import load_application, load_network
 from thalweg.model import Application, Network, Plan, Problem
 from thalweg.model.addresses import LOCAL
+from thalweg.planning import SCHEDULING_STRATEGY
 from thalweg.spark.deployment.decisions import LIVE_FORECASTER, Adapter
 from thalweg.spark.deployment.folder import RunFolder
 from thalweg.spark.deployment.hand_over import outline
@@ -63,7 +64,7 @@ class RunWishes:
     pipeline: str
     network: Network | str | os.PathLike[str]
     folder: Path | str = "run"
-    strategy: str = "atsoo"
+    strategy: str = SCHEDULING_STRATEGY
     options: Mapping[str, Any] = field(default_factory=dict)
     rates: Mapping[tuple[str, str], float] | None = None
     interval: str = "2 s"

@@ -26,6 +26,7 @@ from thalweg.adapt.state import ControllerState
 from thalweg.adapt.trigger import LIVE_TRIGGER, Trigger
 from thalweg.errors import ThalwegError
 from thalweg.model import Application, Network, Placement, Plan, Problem
+from thalweg.planning import SCHEDULING_STRATEGY
 from thalweg.spark.deployment.plan import Cuts, RunSites, cuts_of, placement_of
 from thalweg.units import BANDWIDTH, DURATION, show_quantity
 
@@ -68,7 +69,7 @@ class Adapter:
     application: Application
     network: Network
     sites: RunSites
-    strategy: str = "atsoo"
+    strategy: str = SCHEDULING_STRATEGY
     options: Mapping[str, Any] = field(default_factory=dict)
     trigger: Trigger = LIVE_TRIGGER
     forecaster: Forecaster | None = None

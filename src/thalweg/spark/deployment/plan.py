@@ -71,7 +71,9 @@ def cuts_of(placement: Placement, problem: Problem, sites: RunSites) -> dict[str
         else:
             rule = "operators in the cloud, or at fogs for the rows that are born there"
             whose = f"for the rows of {instance.origin}" if instance.origin else "for all rows"
-            hint = "take a strategy that cuts streams between fog and cloud, such as atsoo"
+            hint = (
+                "take a strategy that cuts streams between fog and cloud, such as atsoo-both-ways"
+            )
             defects.add(
                 f"plan.{instance.operator}", f"{instance.operator} on {site} {whose}", rule, hint
             )

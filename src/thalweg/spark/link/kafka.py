@@ -7,8 +7,8 @@ Spark has a Kafka connector of its own, which is not used here. With it, rows wo
 into the cloud's query than with all other links: every source of that query would be part of its
 checkpoint, and exactly once would have to be shown for each way. Through the log there is one way,
 which the tests of every link check; sites need no further jars; and the cloud's query gets its rows
-in an order that event time allows, whatever the order they came in. Where the raw rows of a
-*source* are in Kafka, Spark's connector is the right thing to read them with.
+in an order that event time allows, whatever the order they came in. Raw rows of a *source* that
+are in Kafka come in through a gateway, as any others do.
 """
 
 from __future__ import annotations

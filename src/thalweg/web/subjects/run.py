@@ -14,6 +14,7 @@ from thalweg.files.load import load_plan
 from thalweg.files.model_folder import has_model
 from thalweg.files.own_file import require_own
 from thalweg.model import Plan, Problem
+from thalweg.planning import SCHEDULING_STRATEGY
 from thalweg.spark.deployment.control import (
     MOVE,
     Request,
@@ -45,7 +46,6 @@ from thalweg.web.timeline_words import (
 
 _LEAST_FRAMES, _MOST_FRAMES, _MOST_SITE_FRAMES = 200, 2_000, 25_000
 _PATIENCE_S = 180.0
-_USUAL_STRATEGY = "atsoo"
 _HOW_KNOWN = (
     "T, B and RU are what decisions rest on, with what the model alone estimates and what the "
     "links measured beside them; CPU, memory, lags and what is on links are measured."
@@ -126,11 +126,11 @@ class RunSubject(PlannedSubject):
     @property
     def _strategy(self) -> str:
         """The strategy that the run names, or that of most runs where there is none such here."""
-        name = str(self._told.get("strategy", _USUAL_STRATEGY))
+        name = str(self._told.get("strategy", SCHEDULING_STRATEGY))
         with suppress(InvalidInput):
             find_strategy(name)
             return name
-        return _USUAL_STRATEGY
+        return SCHEDULING_STRATEGY
 
     def _plan(self, name: object) -> Plan | None:
         """The plan behind a change, where one was kept."""

@@ -54,7 +54,7 @@ class ScheduleSubject(PlannedSubject):
             for number, row in zip(kept, steps.take(kept).to_pylist(), strict=True)
         ]
         told = steps.schema.metadata or {}
-        self._strategy = told.get(b"strategy", b"atsoo").decode(errors="replace")
+        self._strategy = told.get(b"strategy", b"atsoo-both-ways").decode(errors="replace")
         self._plain = Problem(application=application, network=network)
         self._sites = find_sites(self._plain)
         self._drawn: dict[tuple[str, float], Picture] = {}

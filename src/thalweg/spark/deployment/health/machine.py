@@ -18,7 +18,7 @@ from thalweg.spark.java import OLDEST_MAJOR, find_java
 
 OLDEST_PYTHON = (3, 11)
 # Spark 4 does not work with pandas 3 yet.
-_NEEDED = {"pyspark": ((4, 0), None), "pandas": ((2, 2), (3, 0)), "pyarrow": ((17, 0), None)}
+_NEEDED = {"pyspark": ((4, 2), None), "pandas": ((2, 2), (3, 0)), "pyarrow": ((17, 0), None)}
 _SITE_BYTES = 1_200_000_000
 """What a site with the usual heap takes, Python and all."""
 _LITTLE_DISK_BYTES = 2 * 2**30
