@@ -65,7 +65,7 @@ LINES: dict[str, list[str]] = {
         f"simulate {_APP} {_NET} {_PLAN} --seconds 0.2 --trace births.csv",
         f"simulate {_APP} {_NET} {_PLAN} --seconds 0.2 --workload days.csv --format json",
     ],
-    "compare": [f"compare {_APP} {_NET} --strategies cloud-only"],
+    "compare": [f"compare {_APP} {_NET} --strategy cloud-only"],
     "profile": ["!profile nonsense", "!profile no.such.module:it --data trips.parquet"],
     "run": [
         f"!run nonsense {_NET} --folder new-run --no-page",
