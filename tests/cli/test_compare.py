@@ -118,6 +118,8 @@ def test_everything_wrong_with_a_call_is_told_at_once(thalweg: Any, case: Path) 
     assert shown.code == 2
     for part in ("apq.yaml", "aels", "NAME=VALUE", "none/x.txt"):
         assert part in shown.err
+    shown = thalweg("compare", "apq.yaml", "net.yaml", "nets.yaml")
+    assert (shown.err.count("apq.yaml"), shown.err.count("nets.yaml")) == (1, 1)
     assert thalweg("compare", "app.yaml", "net.yaml", "-s", "tcep,tcep").code == 2
     assert thalweg("compare", "app.yaml", "net.yaml", "-s", ",").code == 2
     shown = thalweg("compare", "app.yaml", "net.yaml", "-s", "tcep", "--option", "restart=1")

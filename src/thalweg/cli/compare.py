@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg.cli.inputs import ApplicationArgument, load_problem, read_options
+from thalweg.cli.inputs import ApplicationArgument, pose, read_options
 from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, tell
 from thalweg.cli.plan import NOT_FEASIBLE
 
@@ -133,11 +134,16 @@ def compare(
 
 def _load(defects: Defects, application: Path, networks: list[Path]) -> list[Problem]:
     """The problems that the application and each of the networks pose."""
-    loaded = [
-        defects.attempt("", lambda network=network: load_problem(application, network))  # type: ignore[misc]
-        for network in networks
+    from thalweg.files.load import load_application, load_network
+
+    app = defects.attempt("", partial(load_application, application))
+    nets = [defects.attempt("", partial(load_network, network)) for network in networks]
+    if app is None:
+        return []
+    posed = [
+        defects.attempt("", partial(pose, application, app, net)) for net in nets if net is not None
     ]
-    return [problem for problem in loaded if problem is not None]
+    return [problem for problem in posed if problem is not None]
 
 
 def _split(names: str) -> list[str]:
