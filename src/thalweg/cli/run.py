@@ -141,8 +141,8 @@ def run(
         strategy=strategy,
         options=options,
         rates=rates,
-        interval=with_unit(interval),
-        trigger=with_unit(trigger),
+        interval=defects.attempt("", lambda: _require_duration(interval, "--interval")) or "2 s",
+        trigger=defects.attempt("", lambda: _require_duration(trigger, "--trigger")) or "1 s",
         link=link,
         bad_rows=bad_rows,
         adapt=LIVE_TRIGGER if adapt else None,
@@ -193,6 +193,12 @@ def _outline(wishes: RunWishes, defects: Any, format: Format) -> None:  # noqa: 
     typer.echo(prepared.plan.headline)
     for number, step in enumerate(steps, start=1):
         typer.echo(f"{number}. {step}")
+
+
+def _require_duration(text: str, option: str) -> str:
+    """The duration with its unit, for whoever reads it again."""
+    read_duration(text, option)
+    return with_unit(text)
 
 
 def _length(text: str | None) -> float | None:
