@@ -15,6 +15,7 @@ import typer
 
 from thalweg.cli.inputs import (
     NetworkArgument,
+    name_options,
     read_duration,
     read_options,
     require_births,
@@ -51,6 +52,13 @@ if TYPE_CHECKING:
     from thalweg.spark.deployment.check import RunWishes
 
 _DEFAULT_RIDES_PER_S = 1000.0
+_OPTIONS = {
+    "bad_rows": "--bad-rows",
+    "interval": "--interval",
+    "link": "--link",
+    "profile": "--profile",
+    "trigger": "--trigger",
+}
 
 
 def run(
@@ -163,7 +171,7 @@ def run(
     from thalweg.spark.deployment import Deployment
 
     asked = {item.name: getattr(wishes, item.name) for item in fields(wishes)}
-    deployment = Deployment(**asked, feed=start_feed)
+    deployment = name_options(partial(Deployment, **asked, feed=start_feed), _OPTIONS)
     say(f"starting {pipeline} in {folder}; `thalweg stop {folder}` ends it")
     with upon_signal(partial(_ask_to_stop, deployment)), ExitStack() as beside:
         deployment.start(wait=False)
@@ -183,7 +191,8 @@ def _outline(wishes: RunWishes, defects: Any, format: Format) -> None:  # noqa: 
     """Print what a run would do; or raise everything that keeps it from being done."""
     from thalweg.spark.deployment.check import prepare
 
-    prepared = defects.attempt("", lambda: prepare(wishes, dry=True))
+    make = partial(prepare, wishes, dry=True)
+    prepared = defects.attempt("", lambda: name_options(make, _OPTIONS))
     defects.raise_if_any()
     steps = prepared.outline()
     if format is Format.JSON:
