@@ -58,7 +58,10 @@ def _kept_example(page: str) -> str:
 
 def _call(command: Command) -> str:
     """A command with its arguments, as it is typed."""
-    words = [each.metavar if each.required else f"[{each.metavar}]" for each in command.arguments]
+    words = [
+        _shown_name(each) if each.required else f"[{_shown_name(each)}]"
+        for each in command.arguments
+    ]
     return " ".join(["thalweg", command.name, *words])
 
 
@@ -118,7 +121,7 @@ def _details(command: Command) -> str:
 
 def _shown_name(parameter: Parameter) -> str:
     if not parameter.is_option:
-        return parameter.metavar
+        return f"{parameter.metavar}{'…' if parameter.is_repeatable else ''}"
     names = ", ".join(parameter.names)
     value = {"flag": "", "choice": "|".join(parameter.choices)}.get(parameter.kind)
     if value is None:

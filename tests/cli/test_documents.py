@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 import pytest
@@ -10,6 +12,7 @@ from jsonschema import Draft202012Validator
 from tools.cli_surface import read_commands
 
 from cli.json_documents import find_faults, kinds_of
+from thalweg.cli import serve
 from thalweg.cli.documents import FILES, KINDS, SHAPES, document_schema
 from thalweg.cli.output import print_json
 from thalweg.errors import InvalidInput
@@ -96,6 +99,19 @@ def test_nothing_to_stop_is_told_as_a_document(thalweg, tmp_path) -> None:
     )
     told = json.loads(thalweg("stop", "run", "--format", "json").out)
     assert told == {"thalweg": 1, "folder": "run", "stopped": False}
+
+
+def test_the_address_of_a_page_is_a_document(thalweg, example, monkeypatch) -> None:
+    @contextmanager
+    def end_at_once(act: Callable[[int], None]) -> Iterator[None]:
+        act(15)
+        yield
+
+    monkeypatch.setattr(serve, "upon_signal", end_at_once)
+    call = ("serve", "demo/app.yaml", "demo/network.yaml", "-s", "cloud-only", "--no-open")
+    shown = thalweg(*call, "--format", "json")
+    assert shown.code == 0, shown.err
+    assert json.loads(shown.out)["address"].startswith("http://127.0.0.1:")
 
 
 def test_the_summary_of_a_demo_is_the_document_that_it_promises() -> None:

@@ -546,7 +546,7 @@ def test_a_dry_run_prints_steps_and_a_workload_sets_the_rates(thalweg: Any, city
 
 def test_everything_wrong_with_a_call_is_told_at_once(thalweg: Any, city: Path) -> None:
     shown = thalweg(
-        "run", "taxi-far", "net.yml", "--strategy", "atso", "--for", "3", "--feed", "cars:1",
+        "run", "taxi-far", "net.yml", "--strategy", "atso", "--for", "soon", "--feed", "cars:1",
         "--interval", "x", "--option", "y", "--data", "none.parquet", "--seed", "-1",
         "--bad-rows", "drop",
     )  # fmt: skip
@@ -558,9 +558,9 @@ def test_everything_wrong_with_a_call_is_told_at_once(thalweg: Any, city: Path) 
         "atsoo",
         "--for",
         "--feed",
-        "interval",
+        "--interval",
         "NAME=VALUE",
-        "bad_rows",
+        "--bad-rows",
     ):
         assert part in shown.err
     assert not (city / "run").exists()

@@ -155,7 +155,7 @@ def spoil_line(rng: np.random.Generator, line: str, folder: Path) -> list[str]:
         damage_file(rng, pick(rng, files))
         return words
     # What is written has a place of its own here; all else may be anything.
-    fixed = ("-o", "--output", "--plot", "new", "new-run")
+    fixed = ("-o", "--output", "--plot", "new", "new-run", "--plan-only")
     places = [
         k for k in range(own, len(words)) if words[k - 1] not in fixed and words[k] not in fixed
     ]

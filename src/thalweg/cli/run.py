@@ -15,6 +15,7 @@ import typer
 
 from thalweg.cli.inputs import (
     NetworkArgument,
+    name_options,
     read_duration,
     read_options,
     require_births,
@@ -52,6 +53,13 @@ if TYPE_CHECKING:
     from thalweg.spark.deployment.check import RunWishes
 
 _DEFAULT_RIDES_PER_S = 1000.0
+_OPTIONS = {
+    "bad_rows": "--bad-rows",
+    "interval": "--interval",
+    "link": "--link",
+    "profile": "--profile",
+    "trigger": "--trigger",
+}
 
 
 def run(
@@ -142,8 +150,8 @@ def run(
         strategy=strategy,
         options=options,
         rates=rates,
-        interval=with_unit(interval),
-        trigger=with_unit(trigger),
+        interval=defects.attempt("", lambda: _require_duration(interval, "--interval")) or "2 s",
+        trigger=defects.attempt("", lambda: _require_duration(trigger, "--trigger")) or "1 s",
         link=link,
         bad_rows=bad_rows,
         adapt=LIVE_TRIGGER if adapt else None,
@@ -164,7 +172,7 @@ def run(
     from thalweg.spark.deployment import Deployment
 
     asked = {item.name: getattr(wishes, item.name) for item in fields(wishes)}
-    deployment = Deployment(**asked, feed=start_feed)
+    deployment = name_options(partial(Deployment, **asked, feed=start_feed), _OPTIONS)
     say(f"starting {pipeline} in {folder}; `thalweg stop {folder}` ends it")
     with upon_signal(partial(_ask_to_stop, deployment)), ExitStack() as beside:
         deployment.start(wait=False)
@@ -184,7 +192,8 @@ def _outline(wishes: RunWishes, defects: Any, format: Format) -> None:  # noqa: 
     """Print what a run would do; or raise everything that keeps it from being done."""
     from thalweg.spark.deployment.check import prepare
 
-    prepared = defects.attempt("", lambda: prepare(wishes, dry=True))
+    make = partial(prepare, wishes, dry=True)
+    prepared = defects.attempt("", lambda: name_options(make, _OPTIONS))
     defects.raise_if_any()
     steps = prepared.outline()
     if format is Format.JSON:
@@ -194,6 +203,12 @@ def _outline(wishes: RunWishes, defects: Any, format: Format) -> None:  # noqa: 
     typer.echo(prepared.plan.headline)
     for number, step in enumerate(steps, start=1):
         typer.echo(f"{number}. {step}")
+
+
+def _require_duration(text: str, option: str) -> str:
+    """The duration with its unit, for whoever reads it again."""
+    read_duration(text, option)
+    return with_unit(text)
 
 
 def _length(text: str | None) -> float | None:

@@ -53,7 +53,7 @@ def serve(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH...",
+            metavar="PATH",
             help="Folders of runs, simulations, cities or results; or an application and a "
             "network, with a plan, or with the steps of a schedule and its workload.",
         ),

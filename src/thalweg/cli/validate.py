@@ -23,7 +23,7 @@ def validate(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE…", help="Applications, networks, plans, workloads and changes."
+            metavar="FILE", help="Applications, networks, plans, workloads and changes."
         ),
     ],
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option

@@ -21,7 +21,7 @@ _MOST_LEAVES = 40
 
 def learn(
     tracks: Annotated[
-        list[Path], typer.Argument(metavar="TRACKS…", help="Past traces, each a trace of its own.")
+        list[Path], typer.Argument(metavar="TRACKS", help="Past traces, each a trace of its own.")
     ],
     output: Annotated[Path, output_option("the counts (.parquet)")],
     network: NetworkOption = None,
