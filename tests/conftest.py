@@ -19,7 +19,7 @@ from parts import SPLIT, part_of
 for _profile in ("few", "full"):
     settings.register_profile(_profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("few")
-FEW = 25
+FEWEST, FEW = 10, 25
 
 # Whether a loop was compiled before is chance, and so is a note about it.
 os.environ.setdefault("THALWEG_QUIET", "1")
@@ -88,15 +88,16 @@ def _guess_s(item: pytest.Item) -> float:
 
 
 def _draw_few(item: pytest.Item) -> None:
-    """At most FEW cases for a property; what is slow keeps what stands at it."""
+    """A quarter of the cases that stand at a property, FEW at most; what is slow keeps them all."""
     test = getattr(item, "obj", None)
     stands: settings | None = getattr(test, "_hypothesis_internal_use_settings", None)
     is_full = settings.get_current_profile_name() == "full"
     if stands is None or is_full or item.get_closest_marker("slow") is not None:
         return
-    if stands.max_examples > FEW:
+    few = min(FEW, max(FEWEST, stands.max_examples // 4))
+    if few < stands.max_examples:
         # Hypothesis has no other way to say this for a test that names its own number.
-        test._hypothesis_internal_use_settings = settings(stands, max_examples=FEW)  # type: ignore[union-attr]
+        test._hypothesis_internal_use_settings = settings(stands, max_examples=few)  # type: ignore[union-attr]
 
 
 # What was skipped

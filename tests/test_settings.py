@@ -92,7 +92,7 @@ def test_what_is_skipped_is_told_by_its_reason_and_properties_draw_few_cases(sam
     assert "2 × needs a browser" in told
     assert "1 × needs the taxis" in told
     assert "1 × tests/test_absent.py: could not import 'no_such_module'" in told
-    assert "drawn 25 60" in told
+    assert "drawn 15 60" in told
     seconds = json.loads((sample / ".cache" / "test-seconds.json").read_text())
     assert set(seconds) == {"tests/test_sample.py"}
 

@@ -153,7 +153,8 @@ scalars = {
     "raw": (st.binary(max_size=1), pa.binary()),
     "known": (st.booleans(), pa.bool_()),
     "when": (
-        st.datetimes(datetime(2026, 1, 1), datetime(2026, 1, 2)),
+        # Arrow knows no fold: with another one it is the same time.
+        st.datetimes(datetime(2026, 1, 1), datetime(2026, 1, 2)).map(lambda at: at.replace(fold=0)),
         pa.timestamp("us"),
     ),
     "tail": (st.lists(st.integers(0, 1), max_size=2), pa.list_(pa.int32())),
