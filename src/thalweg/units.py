@@ -207,6 +207,20 @@ def show_quantity(value: float, dimension: Dimension) -> str:
     return f"{text} {unit}"
 
 
+def show_share(value: float) -> str:
+    """A share of one as a percentage with three digits, for people.
+
+    >>> show_share(0.1234), show_share(0.0), show_share(1e-9), show_share(1.0)
+    ('12.3 %', '0 %', '< 0.001 %', '100 %')
+    """
+    if not math.isfinite(value):
+        return "∞" if value > 0 else str(value)
+    percent = 100.0 * value
+    if percent != 0 and abs(percent) < 0.001:
+        return "< 0.001 %"
+    return f"{percent:.3g} %" if _three_digits(percent) < 1000 else f"{percent:,.0f} %"
+
+
 def _three_digits(value: float) -> float:
     """The value as it will be shown: 0.9996 is as good as 1."""
     return float(f"{abs(value):.3g}")

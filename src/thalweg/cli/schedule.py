@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_case, read_options
-from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
+from thalweg.cli.output import (
+    Format,
+    FormatOption,
+    print_json,
+    print_table,
+    progress,
+    tell,
+    tell_wrapped,
+)
 from thalweg.cli.output_files import require_place, write_beside
 
 if TYPE_CHECKING:
@@ -64,6 +72,9 @@ def schedule(
         Path | None, typer.Option(help="Draw it into this file (.png, .svg or .pdf).")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Also save all steps here (.parquet).")] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all", help="Show the steps that change nothing, too.")
+    ] = False,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Replay a workload step by step: what it costs, what is violated, what moves and why."""
@@ -108,7 +119,12 @@ def schedule(
     if format is Format.JSON:
         print_json(found.to_dict())
     else:
-        print_table(*found.table(), title=found.headline)
+        columns, rows = found.table(all_steps=all_rows)
+        print_table(columns, rows, title=found.headline)
+        tell_wrapped(found.outcome)
+        if len(rows) < len(found.steps):
+            tell(f"{len(found.steps) - len(rows)} steps that change nothing are left out; "
+                 "--all shows them")  # fmt: skip
 
 
 def _trigger(wanted: bool, usage_most: float | None, patience: int, rest: str) -> Trigger | None:

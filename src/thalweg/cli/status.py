@@ -109,7 +109,7 @@ def describe_figures(told: dict[str, Any], now_s: float) -> str:
     uplink 2 kbps: estimated 1.5 kbps, measured 2 kbps 1 s ago, and 800 bps in passing
     response time 500 ms, usage 0.25: estimated
     """
-    from thalweg.units import BANDWIDTH, DURATION, show_quantity
+    from thalweg.units import BANDWIDTH, DURATION, show_quantity, show_share
 
     def bits(value: float) -> str:
         return show_quantity(float(f"{value:.3g}"), BANDWIDTH)
@@ -129,7 +129,7 @@ def describe_figures(told: dict[str, Any], now_s: float) -> str:
         lines.append(f"uplink {bits(figures['uplink_bps'])}: {', '.join(sources)}")
     if "response_time_s" in figures and "usage" in figures:
         time_s = show_quantity(float(f"{figures['response_time_s']:.3g}"), DURATION)
-        lines.append(f"response time {time_s}, usage {figures['usage']:.3g}: estimated")
+        lines.append(f"response time {time_s}, usage {show_share(figures['usage'])}: estimated")
     return "\n".join(lines)
 
 
