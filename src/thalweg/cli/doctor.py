@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, say, tell
+from thalweg.cli.output import (
+    Format,
+    FormatOption,
+    print_json,
+    print_table,
+    progress,
+    say,
+    tell,
+    tell_wrapped,
+)
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment.health import Health
@@ -97,6 +106,6 @@ def _tell(health: Health, format: Format, done: tuple[str, ...] = ()) -> None:  
         print_table(["level", "where", "what"], rows)
         for finding in health.findings:
             if finding.remedy and finding.level != "good":
-                tell(f"{finding.where}: {finding.remedy}")
+                tell_wrapped(f"{finding.where}: {finding.remedy}")
     if not health.is_well:
         raise typer.Exit(1)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from thalweg.cli.output import Format, FormatOption, print_json, tell
+from thalweg.cli.output import Format, FormatOption, print_json, tell, tell_wrapped
 
 
 def explain(
@@ -35,7 +35,7 @@ def explain(
         )
     if format is Format.TABLE:
         if change:
-            tell(f"{change.get('cause', 'a change')}: {change.get('reason', '')}")
+            tell_wrapped(f"{change.get('cause', 'a change')}: {change.get('reason', '')}")
         tell(loaded.explain(operator))
         return
     data = loaded.to_dict()

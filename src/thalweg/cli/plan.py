@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem, read_options
-from thalweg.cli.output import Format, FormatOption, print_json, print_plan, progress, say
+from thalweg.cli.output import Format, FormatOption, print_json, print_plan, progress, say, tell
 from thalweg.planning import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ def plan(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also save the plan here (JSON or YAML).")
     ] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all", help="Show every instance and every violation.")
+    ] = False,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Plan where each operator runs. Exit code 3 means that the plan is not feasible."""
@@ -49,6 +52,7 @@ def plan(
     from thalweg.errors import Defects
     from thalweg.files.load import load_plan
     from thalweg.files.save import require_place, save
+    from thalweg.plan_summary import summarise
     from thalweg.strategy import find_strategy, require_options
 
     defects = Defects()
@@ -70,7 +74,8 @@ def plan(
     defects.raise_if_any()
     problem = cast("Problem", posed)
     if others:
-        _plan_together([problem, *cast("list[Problem]", others)], strategy, options, format)
+        problems = [problem, *cast("list[Problem]", others)]
+        _plan_together(problems, strategy, options, format, all_rows=all_rows)
         return
     with progress("planning"):
         found = thalweg.plan(
@@ -83,7 +88,7 @@ def plan(
     if format is Format.JSON:
         typer.echo(found.to_json())
     else:
-        print_plan(found)
+        print_plan(found, summarise(found, problem), all_rows=all_rows)
     if not found.feasible:
         raise typer.Exit(NOT_FEASIBLE)
 
@@ -93,8 +98,11 @@ def _plan_together(
     strategy: str,
     options: dict[str, Any],
     format: Format,  # noqa: A002 - the name of the option
+    *,
+    all_rows: bool,
 ) -> None:
     """Plan the applications one after the other, each on what those before it leave."""
+    from thalweg.plan_summary import summarise
     from thalweg.planning import plan_in_turn
 
     applications = [problem.application for problem in problems]
@@ -106,8 +114,10 @@ def _plan_together(
     if format is Format.JSON:
         print_json({"plans": [found.to_dict() for found in plans]})
     else:
-        for found in plans:
-            print_plan(found)
+        for number, turn in enumerate(turns):
+            if number > 0:
+                tell("")
+            print_plan(turn.plan, summarise(turn.plan, turn.problem), all_rows=all_rows)
     if not all(found.feasible for found in plans):
         raise typer.Exit(NOT_FEASIBLE)
 

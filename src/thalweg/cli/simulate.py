@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, WorkloadOption
-from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
+from thalweg.cli.output import (
+    Format,
+    FormatOption,
+    counting,
+    print_json,
+    print_table,
+    say,
+    tell_wrapped,
+)
 from thalweg.cli.output_files import require_place, write_beside
 from thalweg.cli.simulation_case import SimulationCase
 from thalweg.cli.simulation_physics import (
@@ -183,14 +191,13 @@ def _save_case(case: SimulationCase, folders: Sequence[Path]) -> None:
 def _print(found: Simulation) -> None:
     from thalweg.simulate.report import balance, headline, report, warnings
 
-    typer.echo(headline(found))
+    tell_wrapped(headline(found))
     for table in report(found):
         typer.echo("")
         print_table(table.names, table.rows, title=table.title)
     typer.echo("")
-    typer.echo(balance(found))
-    for line in warnings(found):
-        typer.echo(line)
+    for line in (balance(found), *warnings(found)):
+        tell_wrapped(line)
 
 
 def _print_points(factors: Sequence[float], found: list[Simulation]) -> None:
