@@ -194,6 +194,8 @@ def show_quantity(value: float, dimension: Dimension) -> str:
 
     >>> show_quantity(0.0123456, DURATION), show_quantity(1.5e9, BANDWIDTH)
     ('12.3 ms', '1.5 Gbps')
+    >>> show_quantity(1e-15, DURATION)
+    '< 0.001 ns'
     """
     if not math.isfinite(value):
         return "∞" if value > 0 else str(value)
@@ -203,6 +205,8 @@ def show_quantity(value: float, dimension: Dimension) -> str:
     if value == 0:
         factor, unit = 1.0, dimension.base
     number = value / factor
+    if 0 < abs(number) < 1e-3:
+        return f"< 0.001 {unit}"
     text = f"{number:.3g}" if abs(_three_digits(number)) < 1000 else f"{number:,.0f}"
     return f"{text} {unit}"
 

@@ -24,7 +24,7 @@ def test_plan_prints_a_table_with_a_reason_for_each_operator(thalweg, example):
     shown = thalweg("plan", "demo/app.yaml", "demo/network.yaml")
     head, names, *rows = shown.out.splitlines()
     assert head.startswith("taxi on city by cloud-only: aggregate latency ")
-    assert names.split() == ["operator", "node", "tier", "why"]
+    assert names.split() == ["operator", "where", "tier", "why"]
     app = tw.load_application(example / "app.yaml")
     shown_operators = {row.split()[0] for row in rows[: rows.index("")] if not row.startswith(" ")}
     assert shown_operators == {operator.name for operator in app.operators}

@@ -82,7 +82,7 @@ def test_a_plan_prints_as_a_table_with_its_figures() -> None:
     )
     assert str(shown).splitlines() == [
         "taxi on city by by-hand: aggregate latency 1.5 s, NOT FEASIBLE",
-        "operator  node   tier   why",
+        "operator  where  tier   why",
         "rides     fog/a  fog",
         "clean     fog/a  fog    near",
         "store     cloud  cloud",
@@ -112,7 +112,7 @@ def test_instances_of_one_operator_share_a_row_and_each_reason_is_given_once() -
         ),
     )
     assert shown.table() == (
-        ["operator", "node", "tier", "why"],
+        ["operator", "where", "tier", "why"],
         [
             ["rides × 500", "500 nodes in 500 sites", "edge", "born there"],
             ["clean", "cloud", "cloud", "near"],
@@ -133,7 +133,7 @@ def test_replicas_are_shown_together_and_on_request_with_their_origin() -> None:
             Instance(operator="a", node="cloud"),
         ]
     )
-    assert shown.table()[1] == [["a × 2", "cloud, fog/a", "cloud, fog", ""]]
+    assert shown.table()[1] == [["a × 2", "cloud, fog", "cloud, fog", ""]]
     assert shown.table(all_rows=True) == (
         ["operator", "node", "site", "origin", "why"],
         [["a", "cloud", "cloud", "", ""], ["a", "fog/a", "fog", "fog", ""]],

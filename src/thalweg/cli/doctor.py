@@ -15,7 +15,6 @@ from thalweg.cli.output import (
     progress,
     say,
     tell,
-    tell_wrapped,
 )
 
 if TYPE_CHECKING:
@@ -106,6 +105,6 @@ def _tell(health: Health, format: Format, done: tuple[str, ...] = ()) -> None:  
         print_table(["level", "where", "what"], rows)
         for finding in health.findings:
             if finding.remedy and finding.level != "good":
-                tell_wrapped(f"{finding.where}: {finding.remedy}")
+                tell(f"{finding.where}: {finding.remedy}")
     if not health.is_well:
         raise typer.Exit(1)

@@ -47,13 +47,15 @@ def tell(text: str) -> None:
 
 
 def tell_wrapped(text: str) -> None:
-    """Print sentences in lines that fit, more lines of one indented; nothing if empty."""
+    """Print lines in lines that fit, what is too long for one indented below; nothing if empty."""
     from thalweg.model.table import wrap
 
-    if text:
-        width = _terminal_columns()
-        lines = (part for line in text.split("\n") for part in wrap(line, width, indent="  "))
-        tell("\n".join(lines))
+    if not text:
+        return
+    width = _terminal_columns()
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        tell("\n".join(wrap(line, width, indent=indent)))
 
 
 def _harmless(text: str) -> str:

@@ -192,8 +192,7 @@ class Plan:
             nodes = self.placement.nodes_of(name)
             shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
             lines.append(f"{name} runs on {shown}")
-            for line in self._reasoning(name):
-                lines += wrap(f"  {line}", indent="    ")
+            lines += [f"  {line}" for line in self._reasoning(name)]
         return "\n".join([*lines, *self._verdict()])
 
     def _reasoning(self, operator: str) -> list[str]:
@@ -214,10 +213,9 @@ class Plan:
     def _verdict(self) -> list[str]:
         if self.feasible:
             return ["feasible: every constraint is met"]
-        lines = [f"not feasible, {len(self.violations)} constraints are violated:"]
-        for violation in self.violations:
-            lines += wrap(f"  {violation}", indent="    ")
-        return lines
+        return [f"not feasible, {len(self.violations)} constraints are violated:"] + [
+            f"  {violation}" for violation in self.violations
+        ]
 
     @property
     def headline(self) -> str:

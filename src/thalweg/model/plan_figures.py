@@ -41,6 +41,22 @@ def show_figure(field: str, value: float) -> str:
     return f"{value:.4g}" if dimension is None else show_quantity(value, dimension)
 
 
+def show_both(field: str, before: float, after: float) -> tuple[str, str]:
+    """Two values of a field, with more digits where the usual ones do not tell them apart.
+
+    >>> show_both("worst_latency_s", 1.0500498, 1.050033)
+    ('1.05005 s', '1.05003 s')
+    """
+    shown = show_figure(field, before), show_figure(field, after)
+    if before == after or shown[0] != shown[1]:
+        return shown
+    dimension = _FIGURES[field][1] if field in _FIGURES else None
+    unit = f" {dimension.base}" if dimension else ""
+    texts = ((f"{before:.{n}g}", f"{after:.{n}g}") for n in range(4, 18))
+    first, second = next(pair for pair in texts if pair[0] != pair[1])
+    return f"{first}{unit}", f"{second}{unit}"
+
+
 def show_change(before: float, after: float) -> str:
     """How much more or less the second one is, relative to the first; empty where that is nothing.
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 
 _LISTED = 3
-"""So many nodes are named; of more there is only their number."""
+"""So many sites are named; of more there is only their number."""
 
 
 def group_rows(rows: Sequence[Mapping[str, str]]) -> tuple[list[str], list[list[str]]]:
@@ -29,15 +29,17 @@ def group_rows(rows: Sequence[Mapping[str, str]]) -> tuple[list[str], list[list[
         said = first.setdefault(why, operator)
         reason = why if said == operator or not why else f"as for {said}"
         shown.append([label, _places(group), _tiers(group), reason])
-    return ["operator", "node", "tier", "why"], shown
+    return ["operator", "where", "tier", "why"], shown
 
 
 def _places(group: Sequence[Mapping[str, str]]) -> str:
-    nodes = list(dict.fromkeys(row["node"] for row in group))
-    if len(nodes) <= _LISTED:
-        return ", ".join(nodes)
-    sites = len({row["site"] for row in group})
-    return f"{len(nodes):,} nodes in {sites:,} site{'' if sites == 1 else 's'}"
+    nodes = {row["node"] for row in group}
+    if len(nodes) == 1:
+        return group[0]["node"]
+    sites = list(dict.fromkeys(row["site"] for row in group))
+    where = ", ".join(sites) if len(sites) <= _LISTED else f"{len(sites):,} sites"
+    one_each = len(nodes) == len(sites) <= _LISTED
+    return where if one_each else f"{len(nodes):,} nodes in {where}"
 
 
 def _tiers(group: Sequence[Mapping[str, str]]) -> str:

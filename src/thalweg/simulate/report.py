@@ -92,7 +92,7 @@ def warnings(found: Simulation) -> list[str]:
 
 def point_titles() -> list[str]:
     """Names of the columns of `point_row`."""
-    return ["events", "rate", "latency", "p95", "p99", "busiest", "queued at the end", "unstable"]
+    return ["events", "rate", "latency", "p95", "p99", "busiest", "queued", "unstable"]
 
 
 def point_row(found: Simulation) -> list[str]:
