@@ -107,7 +107,7 @@ def describe_figures(told: dict[str, Any], now_s: float) -> str:
     >>> model = {"uplink_bps": 1500.0}
     >>> print(describe_figures({"figures": seen, "estimated": model, "measured": links}, 101.0))
     uplink 2 kbps: estimated 1.5 kbps, measured 2 kbps 1 s ago, and 800 bps in passing
-    response time 500 ms, usage 0.25: estimated
+    response time 500 ms, usage 25 %: estimated
     """
     from thalweg.units import BANDWIDTH, DURATION, show_quantity, show_share
 
