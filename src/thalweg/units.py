@@ -194,6 +194,8 @@ def show_quantity(value: float, dimension: Dimension) -> str:
 
     >>> show_quantity(0.0123456, DURATION), show_quantity(1.5e9, BANDWIDTH)
     ('12.3 ms', '1.5 Gbps')
+    >>> show_quantity(1e-15, DURATION)
+    '< 0.001 ns'
     """
     if not math.isfinite(value):
         return "∞" if value > 0 else str(value)
@@ -203,8 +205,24 @@ def show_quantity(value: float, dimension: Dimension) -> str:
     if value == 0:
         factor, unit = 1.0, dimension.base
     number = value / factor
+    if 0 < abs(number) < 1e-3:
+        return f"< 0.001 {unit}"
     text = f"{number:.3g}" if abs(_three_digits(number)) < 1000 else f"{number:,.0f}"
     return f"{text} {unit}"
+
+
+def show_share(value: float) -> str:
+    """A share of one as a percentage with three digits, for people.
+
+    >>> show_share(0.1234), show_share(0.0), show_share(1e-9), show_share(1.0)
+    ('12.3 %', '0 %', '< 0.001 %', '100 %')
+    """
+    if not math.isfinite(value):
+        return "∞" if value > 0 else str(value)
+    percent = 100.0 * value
+    if percent != 0 and abs(percent) < 0.001:
+        return "< 0.001 %"
+    return f"{percent:.3g} %" if _three_digits(percent) < 1000 else f"{percent:,.0f} %"
 
 
 def _three_digits(value: float) -> float:

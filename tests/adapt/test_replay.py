@@ -322,14 +322,50 @@ def test_the_record_sums_up_and_is_saved(tmp_path):
 def test_the_table_marks_figures_above_their_limit():
     found = replay(APP, NET, workload([LOW, HIGH]), "stubborn", trigger=Trigger(usage_most=0.0))
     names, rows = found.table()
-    assert names == ["time", "RU", "B", "T", "felt", "left", "started", "stopped", "reason"]
+    assert names == [
+        "time", "usage", "uplink", "response", "violated", "started", "stopped", "reason"
+    ]  # fmt: skip
     assert rows[0][0] == "0 s"
-    assert rows[0][1].endswith(" !")
+    assert rows[0][1].endswith(" % !")
     assert not rows[0][2].endswith(" !")
     assert rows[1][2].endswith(" !")
-    assert rows[0][4] == "-"
-    assert rows[1][4] == rows[1][5] == str(len(found.steps[1].after.broken)) != "0"
-    assert str(found).startswith(found.headline)
+    assert rows[0][4] == "0"
+    assert rows[1][4] == str(len(found.steps[1].after.broken)) != "0"
+    shown = str(found)
+    assert shown.startswith(found.headline)
+    assert " ".join(shown.split()).endswith(found.outcome)
+
+
+def test_only_steps_that_change_something_are_rows():
+    load = workload([LOW, LOW, HIGH, HIGH, HIGH, LOW, LOW])
+    found = replay(APP, NET, load, "shy", trigger=Trigger())
+    steps, (_, rows) = found.steps, found.table()
+    moved = [step.time_s for step in steps if step.started or step.stopped]
+    # The violation that the second rate brings is removed at once; nothing else happens.
+    assert moved == [steps[0].time_s, steps[2].time_s]
+    assert [row[0] for row in rows] == [f"{int(time_s) // 3600:02}:00" for time_s in moved]
+    assert rows[1][4].endswith(" → 0")
+    assert len(found.table(all_steps=True)[1]) == len(load)
+
+
+def test_a_violation_that_lasts_is_a_row_where_it_begins_and_where_it_ends():
+    load = workload([LOW, HIGH, HIGH, LOW, LOW])
+    found = replay(APP, NET, load, "stubborn", trigger=Trigger())
+    violated = [bool(step.after.broken) for step in found.steps]
+    assert violated == [False, True, True, False, False]
+    times = [row[0] for row in found.table()[1]]
+    _, every = found.table(all_steps=True)
+    assert every[1][0] in times
+    assert every[3][0] in times
+    assert every[4][0] not in times
+
+
+def test_means_are_over_the_steps():
+    found = replay(APP, NET, workload([LOW, HIGH]), "stubborn", trigger=Trigger())
+    low, high = (step.after for step in found.steps)
+    summary = found.summary()
+    assert summary["uplink_mean_bps"] == pytest.approx((low.uplink_bps + high.uplink_bps) / 2)
+    assert summary["usage_mean"] == pytest.approx((low.usage + high.usage) / 2)
 
 
 def test_every_problem_of_a_call_is_told_at_once():

@@ -41,8 +41,8 @@ def first(now, ahead=None, trigger=None):
 def test_a_deployment_within_all_limits_is_kept():
     found = first(observed(usage=0.31))
     assert not found.adapt
-    assert found.reason == "kept: every constraint is met, usage 0.31 ≤ 0.4"
-    assert first(observed(limits=Limits())).reason == "kept: every constraint is met, usage 0.3"
+    assert found.reason == "kept: every constraint is met, usage 31 % ≤ 40 %"
+    assert first(observed(limits=Limits())).reason == "kept: every constraint is met, usage 30 %"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_deployment_within_all_limits_is_kept():
     [
         (observed(uplink=1.05e9), "uplink 1.05 Gbps above 1 Gbps (5 %) now"),
         (observed(response=math.inf), "response time ∞ above 1 s now"),
-        (observed(usage=0.5), "usage 0.5 above 0.4 (25 %) now"),
+        (observed(usage=0.5), "usage 50 % above 40 % (25 %) now"),
         (observed(violations=(FULL,)), "memory at fog-1 3 GB above 2 GB (50 %) now"),
         (
             observed(violations=(FULL,), uplink=2e9, usage=0.5),

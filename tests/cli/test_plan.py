@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -22,10 +23,44 @@ def test_plan_prints_json_with_the_promised_fields(thalweg, example):
 def test_plan_prints_a_table_with_a_reason_for_each_operator(thalweg, example):
     shown = thalweg("plan", "demo/app.yaml", "demo/network.yaml")
     head, names, *rows = shown.out.splitlines()
-    assert head.startswith("taxi on city by aels-rp-la-free: aggregate_latency_s")
-    assert names.split() == ["operator", "node", "site", "origin", "why"]
-    assert len(rows) == 11
+    assert head.startswith("taxi on city by aels-rp-la-free: aggregate latency ")
+    assert names.split() == ["operator", "where", "tier", "why"]
+    app = tw.load_application(example / "app.yaml")
+    shown_operators = {row.split()[0] for row in rows[: rows.index("")] if not row.startswith(" ")}
+    assert shown_operators == {operator.name for operator in app.operators}
     assert any("busy-zones" in row and "cloud/vm" in row for row in rows)
+
+
+def test_all_instances_are_shown_on_request(thalweg, example):
+    shown = thalweg("plan", "demo/app.yaml", "demo/network.yaml", "--all")
+    _, names, *rows = shown.out.splitlines()
+    assert names.split() == ["operator", "node", "site", "origin", "why"]
+    assert rows.index("") == 11
+
+
+def test_a_plan_ends_with_its_figures_beside_those_of_cloud_only(thalweg, example):
+    shown = thalweg("plan", "demo/app.yaml", "demo/network.yaml", "-s", "aels-rp")
+    text = shown.out.split("\n\n")[-1]
+    names, *rows = text.splitlines()
+    assert names.split() == ["figure", "aels-rp", "cloud-only", "change", "limit"]
+    figures = {row.split("  ")[0]: row for row in rows}
+    assert {"aggregate latency", "worst latency", "uplink", "response time", "usage"} <= {*figures}
+    assert figures["uplink"].endswith("30 Mbps")
+    assert figures["feasible"].split()[1:] == ["no:", "response-time", "yes"]
+
+
+def test_of_many_violations_the_first_are_shown(thalweg, example, tmp_path):
+    problem = ("plan", "demo/app.yaml", "demo/network.yaml")
+    text = (example / "network.yaml").read_text()
+    (example / "network.yaml").write_text(text.replace(" Mbps", " kbps").replace("GIPS", "MIPS"))
+    listed = len(json.loads(thalweg(*problem, "--format", "json").out)["violations"])
+    assert listed > 10
+    few, every = thalweg(*problem).out, thalweg(*problem, "--all").out
+    assert f"and {listed - 10} more violations; --all shows them" in few
+    assert "more violations" not in every
+    violation = re.compile(r"^[a-z-]+: .*needs ", flags=re.MULTILINE)
+    assert len(violation.findall(every)) == listed
+    assert len(violation.findall(few)) == 10
 
 
 def test_a_saved_plan_is_the_printed_one(thalweg, example, tmp_path):

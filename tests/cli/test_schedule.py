@@ -33,18 +33,28 @@ def city(thalweg, tmp_path):
     return tmp_path
 
 
-def test_a_replay_is_a_table_with_a_row_and_a_reason_for_each_step(thalweg, city):
+def test_a_replay_is_a_table_of_what_changes_with_a_reason_for_each(thalweg, city):
     shown = thalweg(*CALL)
     assert shown.code == 0
     assert shown.err == ""
     head, names, *rows = shown.out.splitlines()
-    assert head.startswith("taxi-fares on fog-cloud by atsoo-both-ways: 16 steps")
+    assert head == "taxi-fares on fog-cloud by atsoo-both-ways: 16 steps"
     assert re.split(r"  +", names) == [
-        "time", "RU", "B", "T", "felt", "left", "started", "stopped", "reason"
+        "time", "usage", "uplink", "response", "violated", "started", "stopped", "reason"
     ]  # fmt: skip
-    assert len(rows) == 16
     assert rows[0].endswith("first deployment")
-    assert any("kept: " in row for row in rows)
+    assert "kept: " not in shown.out
+    left_out = int(re.search(r"(\d+) steps that change nothing are left out", shown.out)[1])
+    times = [row for row in rows if re.match(r"\d d \d\d:00 ", row)]
+    assert len(times) == 16 - left_out
+    assert "16 steps, " in shown.out and "on average" in shown.out
+
+
+def test_all_steps_are_shown_on_request(thalweg, city):
+    shown = thalweg(*CALL, "--all")
+    assert len(re.findall(r"^\d d \d\d:00 ", shown.out, flags=re.MULTILINE)) == 16
+    assert "kept: " in shown.out
+    assert "left out" not in shown.out
 
 
 def test_every_step_plans_each_time_and_the_trigger_only_for_a_cause(thalweg, city):
@@ -94,7 +104,8 @@ def test_violations_that_remain_are_shown_and_leave_with_0(thalweg, city):
     save(taxi_fares(limits=Limits(response_time_s=0.01)), city / "app.yaml")
     shown = thalweg(*CALL)
     assert shown.code == 0
-    rows = shown.out.splitlines()[2:]
+    rows = re.findall(r"^\d d \d\d:00 .*", shown.out, flags=re.MULTILINE)
+    assert rows
     assert all(re.search(r"[0-9] ms !|[0-9] s !", row) for row in rows)
     assert "response time" in shown.out
 

@@ -147,8 +147,10 @@ def test_several_rates_are_a_row_each(thalweg, town):
     assert shown.code == 0, shown.err
     names, *rows = shown.out.splitlines()
     assert names.startswith("rate factor")
-    assert [row.split()[0] for row in rows] == ["0", "1", "20"]
-    assert "WAN f1 → dc" in rows[2]  # 2 Mbps on a link of 1.
+    # What is too long for its column goes on below.
+    begins = [row for row in rows if not row.startswith(" ")]
+    assert [row.split()[0] for row in begins] == ["0", "1", "20"]
+    assert "WAN f1 →" in begins[2]  # 2 Mbps on a link of 1.
     found = as_json(thalweg(*call, "--format", "json"))
     assert [point["rate_factor"] for point in found["points"]] == [0.0, 1.0, 20.0]
     assert found["points"][0]["totals"]["born"] == 0

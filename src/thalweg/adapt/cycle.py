@@ -18,7 +18,7 @@ from thalweg.model.network import Network, Tier
 from thalweg.model.placement import Placement
 from thalweg.model.plan import Plan
 from thalweg.model.problem import Problem
-from thalweg.units import DURATION, show_quantity
+from thalweg.units import DURATION, show_quantity, show_share
 
 if TYPE_CHECKING:
     from thalweg.adapt.controller import Controller
@@ -408,7 +408,7 @@ class _Cycle:
         more = f" and {len(others)} more" if others else ""
         reason = (
             f"measured figures differ from those planned with: {first}{more}; "
-            f"usage {situation.estimated.usage:.3g} → {plan.estimate.usage:.3g}"
+            f"usage {show_share(situation.estimated.usage)} → {show_share(plan.estimate.usage)}"
         )
         state = replace(
             state,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from thalweg.errors import Defects
 from thalweg.model.application import Limits
 from thalweg.model.plan import Plan, Violation
-from thalweg.units import BANDWIDTH, CPU_SPEED, DURATION, SIZE, Dimension, show_quantity
+from thalweg.units import BANDWIDTH, CPU_SPEED, DURATION, SIZE, Dimension, show_quantity, show_share
 
 _ROUNDING = 1e-9
 _DIMENSIONS = {"instr/s": CPU_SPEED, "B": SIZE, "bps": BANDWIDTH, "s": DURATION}
@@ -118,6 +118,8 @@ def _excess_of(violation: Violation) -> Excess:
 
 def _excess(name: str, noun: str, need: float, have: float, dimension: Dimension | None) -> Excess:
     def show(value: float) -> str:
+        if name == "usage":
+            return show_share(value)
         return show_quantity(value, dimension) if dimension else f"{value:.3g}"
 
     # Two figures that differ by less than what is shown of them still differ visibly.

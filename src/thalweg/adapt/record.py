@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from thalweg.adapt.observation import Observation
 from thalweg.model.plan import Violation
-from thalweg.model.table import format_table
-from thalweg.units import BANDWIDTH, DURATION, show_number, show_quantity
+from thalweg.model.table import format_table, wrap
+from thalweg.units import BANDWIDTH, DURATION, show_number, show_quantity, show_share
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +80,7 @@ class Replay:
 
         `steps_violated` counts the steps that began with a broken constraint, and
         `steps_violated_after` those where one was broken still after the decision.
-        `usage_mean` is over the steps after their decisions, ∞ where one of them is.
+        Means are over the steps after their decisions, ∞ where one of them is.
         """
         steps = self.steps
         return {
@@ -92,9 +92,8 @@ class Replay:
             "steps_violated_after": sum(bool(step.after.broken) for step in steps),
             "started": sum(step.started for step in steps),
             "stopped": sum(step.stopped for step in steps),
-            "usage_mean": math.fsum(step.after.usage for step in steps) / max(len(steps), 1)
-            if all(math.isfinite(step.after.usage) for step in steps)
-            else math.inf,
+            "usage_mean": _mean([step.after.usage for step in steps]),
+            "uplink_mean_bps": _mean([step.after.uplink_bps for step in steps]),
             "seconds": math.fsum(step.seconds for step in steps),
         }
 
@@ -109,14 +108,33 @@ class Replay:
             "steps": [step.to_dict() for step in self.steps],
         }
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """Names of the columns, and a row for each step; `!` marks a figure above its limit.
+    def table(self, *, all_steps: bool = False) -> tuple[list[str], list[list[str]]]:
+        """Names of the columns, and a row for each step that changes something, or for each step.
 
-        `felt` tells how many constraints were broken as the step began, `left` how many are after
-        the decision.
+        A step changes something if operators start or stop, if a constraint is broken that was not
+        or no longer is, or if the strategy is asked for a reason that it was not asked for in the
+        step before. `!` marks a figure above its limit; `violated` tells how many constraints are
+        broken, as the step begins and, where they differ, after the decision.
         """
-        names = ["time", "RU", "B", "T", "felt", "left", "started", "stopped", "reason"]
-        return names, [_row(step) for step in self.steps]
+        names = ["time", "usage", "uplink", "response", "violated", "started", "stopped", "reason"]
+        times = _clock([step.time_s for step in self.steps])
+        before = (None, *self.steps)
+        return names, [
+            [time, *_row(step)]
+            for time, previous, step in zip(times, before, self.steps, strict=False)
+            if all_steps or _changes_something(previous, step)
+        ]
+
+    @property
+    def outcome(self) -> str:
+        """The figures that sum it up, in a sentence."""
+        found = self.summary()
+        return (
+            f"{found['steps']} steps, {found['adaptations']} adaptations, {found['steps_violated']}"
+            f" steps began with a violation, {found['started']} operators started, "
+            f"{found['stopped']} stopped; on average usage {show_share(found['usage_mean'])}, "
+            f"uplink {show_quantity(found['uplink_mean_bps'], BANDWIDTH)}"
+        )
 
     def to_arrow(self) -> pa.Table:
         """A row for each step; the columns are the fields of `Step.to_dict`, ∞ as it is."""
@@ -152,16 +170,11 @@ class Replay:
 
     @property
     def headline(self) -> str:
-        """What was replayed, and how it went."""
-        found = self.summary()
-        return (
-            f"{self.application} on {self.network} by {self.strategy}: {found['steps']} steps, "
-            f"{found['adaptations']} adaptations, {found['steps_violated']} steps began with a "
-            f"violation, {found['started']} operators started, {found['stopped']} stopped"
-        )
+        """What was replayed."""
+        return f"{self.application} on {self.network} by {self.strategy}: {len(self.steps)} steps"
 
     def __str__(self) -> str:
-        return f"{self.headline}\n{format_table(*self.table())}"
+        return "\n".join([self.headline, format_table(*self.table()), *wrap(self.outcome)])
 
 
 _FIGURES = (
@@ -177,20 +190,57 @@ _FIGURES = (
 def _row(step: Step) -> list[str]:
     after = step.after
     shown = {
-        "usage": f"{after.usage:.3g}",
+        "usage": show_share(after.usage),
         "uplink": show_quantity(after.uplink_bps, BANDWIDTH),
         "response-time": show_quantity(after.response_time_s, DURATION),
     }
     above = {excess.name for excess in (*after.broken, *after.excess_usage(after.limits.usage))}
+    left = str(len(after.broken))
+    felt = str(len(step.before.broken)) if step.before else left
     return [
-        f"{show_number(step.time_s)} s",
         *(f"{text} !" if name in above else text for name, text in shown.items()),
-        str(len(step.before.broken)) if step.before else "-",
-        str(len(after.broken)),
+        left if felt == left else f"{felt} → {left}",
         str(step.started),
         str(step.stopped),
         step.reason,
     ]
+
+
+def _changes_something(previous: Step | None, step: Step) -> bool:
+    if previous is None or step.started or step.stopped:
+        return True
+    then = _broken(previous.after)
+    if then != _broken(step.after) or (step.before is not None and then != _broken(step.before)):
+        return True
+    return step.adapted and step.reason != previous.reason
+
+
+def _broken(seen: Observation) -> frozenset[str]:
+    return frozenset(excess.name for excess in seen.broken)
+
+
+def _clock(times_s: Sequence[float]) -> list[str]:
+    """The times as on a clock, with days where there are some; in seconds within an hour.
+
+    >>> _clock([0.0, 5400.0]), _clock([0.0, 90000.0]), _clock([0.0, 0.5])
+    (['00:00', '01:30'], ['0 d 00:00', '1 d 01:00'], ['0 s', '0.5 s'])
+    """
+    last_s = max(times_s, default=0.0)
+    if last_s < 3600 or any(time_s % 1 for time_s in times_s):
+        return [f"{show_number(time_s)} s" for time_s in times_s]
+    with_seconds = any(time_s % 60 for time_s in times_s)
+    shown = []
+    for time_s in times_s:
+        days, rest = divmod(int(time_s), 86_400)
+        text = f"{rest // 3600:02}:{rest // 60 % 60:02}"
+        text += f":{rest % 60:02}" if with_seconds else ""
+        shown.append(f"{days} d {text}" if last_s >= 86_400 else text)
+    return shown
+
+
+def _mean(values: Sequence[float]) -> float:
+    finite = all(math.isfinite(value) for value in values)
+    return math.fsum(values) / max(len(values), 1) if finite else math.inf
 
 
 def _tell(violations: tuple[Violation, ...]) -> list[str]:

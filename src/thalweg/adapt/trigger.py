@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from thalweg.adapt.observation import Excess, Observation, is_above
 from thalweg.errors import Defects
-from thalweg.units import DURATION, show_quantity
+from thalweg.units import DURATION, show_quantity, show_share
 
 _REMEMBERED = 16
 
@@ -253,8 +253,8 @@ def _are_close(a: tuple[float, ...], b: tuple[float, ...], least: float) -> bool
 
 
 def _all_is_well(now: Observation, most: float) -> str:
-    limit = f" ≤ {most:.3g}" if math.isfinite(most) else ""
-    return f"kept: every constraint is met, usage {now.usage:.3g}{limit}"
+    limit = f" ≤ {show_share(most)}" if math.isfinite(most) else ""
+    return f"kept: every constraint is met, usage {show_share(now.usage)}{limit}"
 
 
 def _due(now: Observation, ahead: Observation | None) -> str:

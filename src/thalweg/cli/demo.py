@@ -12,7 +12,7 @@ import typer
 
 from thalweg.cli.inputs import name_options, read_duration
 from thalweg.cli.options import for_option
-from thalweg.cli.output import Format, FormatOption, print_json, print_plan, print_table, say
+from thalweg.cli.output import Format, FormatOption, print_json, print_plan, say
 from thalweg.cli.serve import OpenOption, PageOption, PortOption, RunServer, show_run
 
 
@@ -121,7 +121,7 @@ def _print_summary(summary: Any) -> None:
         before, after = change["figures"], change.get("expected") or {}
         typer.echo(f"adaptation: {change['reason']}")
         typer.echo(f"    T {_seconds(before)} -> {_seconds(after)}")
-        typer.echo(f"    B {_kbps(before)} -> {_kbps(after)}")
+        typer.echo(f"    B {_bandwidth(before)} -> {_bandwidth(after)}")
 
 
 def _describe_saving(saved: float, sent: int, all_cloud: int) -> str:
@@ -133,16 +133,22 @@ def _after(seconds: float | None) -> str:
 
 
 def _seconds(figures: dict[str, Any]) -> str:
+    from thalweg.units import DURATION, show_quantity
+
     value = figures.get("response_time_s")
-    return "?" if value is None else f"{value:.3f} s"
+    return "?" if value is None else show_quantity(value, DURATION)
 
 
-def _kbps(figures: dict[str, Any]) -> str:
+def _bandwidth(figures: dict[str, Any]) -> str:
+    from thalweg.units import BANDWIDTH, show_quantity
+
     value = figures.get("uplink_bps")
-    return "?" if value is None else f"{value / 1e3:.0f} kbit/s"
+    return "?" if value is None else show_quantity(value, BANDWIDTH)
 
 
 def _plan(format: Format) -> None:  # noqa: A002
+    from thalweg.model.plan_figures import PlanFigures
+    from thalweg.plan_summary import PlanSummary
     from thalweg.spark.demo import CALM_PER_S, SURGE_PER_S, demo_settings, plan_demo
 
     found = {rate: plan_demo(rate) for rate in (CALM_PER_S, SURGE_PER_S)}
@@ -159,19 +165,6 @@ def _plan(format: Format) -> None:  # noqa: A002
         return
     for rate, (chosen, all_cloud) in found.items():
         typer.echo(f"at {rate:g} rides/s:\n")
-        print_plan(chosen)
-        columns = ["", "uplink", "response time", "usage", "limits"]
-        rows = [_figures_row(plan) for plan in (chosen, all_cloud)]
-        print_table(columns, rows)
+        beside = PlanSummary(found=PlanFigures(chosen), baseline=PlanFigures(all_cloud))
+        print_plan(chosen, beside)
         typer.echo("")
-
-
-def _figures_row(plan: Any) -> list[str]:
-    estimate = plan.estimate
-    return [
-        plan.strategy,
-        f"{estimate.uplink_bps / 1e3:.0f} kbit/s",
-        f"{estimate.response_time_s:.3f} s",
-        f"{estimate.usage:.4f}",
-        "kept" if plan.feasible else str(plan.violations[0]),
-    ]

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress, say, tell
+from thalweg.cli.output import (
+    Format,
+    FormatOption,
+    print_json,
+    print_table,
+    progress,
+    say,
+    tell,
+)
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment.health import Health

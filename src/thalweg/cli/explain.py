@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from thalweg.cli.output import Format, FormatOption, print_json, tell
+from thalweg.cli.output import Format, FormatOption, print_json, tell_wrapped
 
 
 def explain(
@@ -36,8 +36,8 @@ def explain(
         )
     if format is Format.TABLE:
         if change:
-            tell(f"{change.get('cause', 'a change')}: {change.get('reason', '')}")
-        tell(loaded.explain(operator))
+            tell_wrapped(f"{change.get('cause', 'a change')}: {change.get('reason', '')}")
+        tell_wrapped(loaded.explain(operator))
         return
     data = loaded.to_dict()
     if operator is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ import typer
 if TYPE_CHECKING:
     from thalweg.errors import InvalidInput
     from thalweg.model import Plan
+    from thalweg.plan_summary import PlanSummary
+
+_LISTED_VIOLATIONS = 10
 
 
 class Format(StrEnum):
@@ -40,6 +44,18 @@ def say(text: str) -> None:
 def tell(text: str) -> None:
     """Print a part of the result for people."""
     typer.echo(_harmless(text))
+
+
+def tell_wrapped(text: str) -> None:
+    """Print lines in lines that fit, what is too long for one indented below; nothing if empty."""
+    from thalweg.model.table import wrap
+
+    if not text:
+        return
+    width = _terminal_columns()
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        tell("\n".join(wrap(line, width, indent=indent)))
 
 
 def _harmless(text: str) -> str:
@@ -68,28 +84,60 @@ def print_plain(data: Mapping[str, Any]) -> None:
 
 
 def print_table(names: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print a result for people: with lines and colour on a terminal, plain elsewhere."""
+    """Print a result for people: with lines and colour on a terminal, plain elsewhere.
+
+    It fits the terminal, or 100 columns where there is none.
+    """
+    from thalweg.model.table import fit_columns, format_table
+
+    width = _terminal_columns()
+    tell_wrapped(title)
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(*names, title=title or None, title_justify="left")
-        for row in rows:
-            # Text, not markup: a name from a file must not style the terminal.
-            table.add_row(*(Text(_harmless(cell)) for cell in row))
-        Console().print(table)
-        return
-    from thalweg.model.table import format_table
-
-    tell("\n".join(part for part in (title, format_table(names, rows)) if part))
+        # Between two columns stand a space, a line and a space, and half of that at both ends.
+        widths = fit_columns(names, rows, width - 4, gap=3)
+        if widths is not None:
+            _print_rich(names, rows, widths)
+            return
+    tell(format_table(names, rows, width=width))
 
 
-def print_plan(plan: Plan) -> None:
-    """Print a plan for people."""
-    print_table(*plan.table(), title=plan.headline)
-    for violation in plan.violations:
-        tell(str(violation))
+def _print_rich(names: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for name, width in zip(names, widths, strict=True):
+        table.add_column(name, width=width)
+    for row in rows:
+        # Text, not markup: a name from a file must not style the terminal.
+        table.add_row(*(Text(_harmless(cell)) for cell in row))
+    Console().print(table)
+
+
+def _terminal_columns() -> int:
+    """How many columns a table may take: the terminal's, or those of a page without one."""
+    from thalweg.model.table import WIDTH
+
+    if not sys.stdout.isatty():
+        return WIDTH
+    return shutil.get_terminal_size((WIDTH, 24)).columns
+
+
+def print_plan(plan: Plan, summary: PlanSummary, *, all_rows: bool = False) -> None:
+    """Print a plan for people, and what it costs.
+
+    With `all_rows` there is a row for each instance and a line for each violation.
+    """
+    print_table(*plan.table(all_rows=all_rows), title=plan.headline)
+    shown = plan.violations if all_rows else plan.violations[:_LISTED_VIOLATIONS]
+    for violation in shown:
+        tell_wrapped(str(violation))
+    if len(shown) < len(plan.violations):
+        tell(f"and {len(plan.violations) - len(shown):,} more violations; --all shows them")
+    tell("")
+    print_table(*summary.table())
+    tell_wrapped(summary.refusal)
 
 
 def report_problems(error: InvalidInput, *, as_json: bool) -> int:

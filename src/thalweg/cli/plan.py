@@ -10,7 +10,7 @@ import typer
 
 from thalweg.cli.inputs import ApplicationArgument, NetworkArgument, load_problem, read_options
 from thalweg.cli.options import FamilyStrategyOption, OptionOption, also_option, output_option
-from thalweg.cli.output import Format, FormatOption, print_json, print_plan, progress, say
+from thalweg.cli.output import Format, FormatOption, print_json, print_plan, progress, say, tell
 
 if TYPE_CHECKING:
     from thalweg.model import Plan, Problem
@@ -31,6 +31,9 @@ def plan(
         list[Path] | None, also_option("APP", "on the same network, planned on what is left")
     ] = None,
     output: Annotated[Path | None, output_option("the plan (JSON or YAML)")] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all", help="Show every instance and every violation.")
+    ] = False,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Plan where each operator runs. Exit code 3 means that the plan is not feasible."""
@@ -38,6 +41,7 @@ def plan(
     from thalweg.errors import Defects
     from thalweg.files.load import load_plan
     from thalweg.files.save import require_place, save
+    from thalweg.plan_summary import summarise
     from thalweg.planning import family_strategy
     from thalweg.strategy import find_strategy, require_options
 
@@ -61,7 +65,8 @@ def plan(
     defects.raise_if_any()
     problem = cast("Problem", posed)
     if others:
-        _plan_together([problem, *cast("list[Problem]", others)], strategy, options, format)
+        problems = [problem, *cast("list[Problem]", others)]
+        _plan_together(problems, strategy, options, format, all_rows=all_rows)
         return
     with progress("planning"):
         found = thalweg.plan(
@@ -74,7 +79,7 @@ def plan(
     if format is Format.JSON:
         print_json(found.to_dict())
     else:
-        print_plan(found)
+        print_plan(found, summarise(found, problem), all_rows=all_rows)
     if not found.feasible:
         raise typer.Exit(NOT_FEASIBLE)
 
@@ -84,8 +89,11 @@ def _plan_together(
     strategy: str | None,
     options: dict[str, Any],
     format: Format,  # noqa: A002 - the name of the option
+    *,
+    all_rows: bool,
 ) -> None:
     """Plan the applications one after the other, each on what those before it leave."""
+    from thalweg.plan_summary import summarise
     from thalweg.planning import plan_in_turn
 
     applications = [problem.application for problem in problems]
@@ -97,8 +105,10 @@ def _plan_together(
     if format is Format.JSON:
         print_json({"plans": [found.to_dict() for found in plans]})
     else:
-        for found in plans:
-            print_plan(found)
+        for number, turn in enumerate(turns):
+            if number > 0:
+                tell("")
+            print_plan(turn.plan, summarise(turn.plan, turn.problem), all_rows=all_rows)
     if not all(found.feasible for found in plans):
         raise typer.Exit(NOT_FEASIBLE)
 

@@ -26,7 +26,15 @@ from thalweg.cli.options import (
     forecast_option,
     output_option,
 )
-from thalweg.cli.output import Format, FormatOption, print_json, print_table, progress
+from thalweg.cli.output import (
+    Format,
+    FormatOption,
+    print_json,
+    print_table,
+    progress,
+    tell,
+    tell_wrapped,
+)
 from thalweg.cli.output_files import require_place, write_beside
 from thalweg.planning import SCHEDULING_STRATEGY
 
@@ -80,6 +88,9 @@ def schedule(
     horizon: HorizonOption = 1,
     plot: PlotOption = None,
     output: Annotated[Path | None, output_option("all steps (.parquet)")] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all", help="Show the steps that change nothing, too.")
+    ] = False,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Replay a workload step by step: what it costs, what is violated, what moves and why."""
@@ -124,7 +135,12 @@ def schedule(
     if format is Format.JSON:
         print_json(found.to_dict())
     else:
-        print_table(*found.table(), title=found.headline)
+        columns, rows = found.table(all_steps=all_rows)
+        print_table(columns, rows, title=found.headline)
+        tell_wrapped(found.outcome)
+        if len(rows) < len(found.steps):
+            tell(f"{len(found.steps) - len(rows)} steps that change nothing are left out; "
+                 "--all shows them")  # fmt: skip
 
 
 def _trigger(

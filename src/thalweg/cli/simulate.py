@@ -27,7 +27,15 @@ from thalweg.cli.options import (
     output_option,
     strategy_option,
 )
-from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, say
+from thalweg.cli.output import (
+    Format,
+    FormatOption,
+    counting,
+    print_json,
+    print_table,
+    say,
+    tell_wrapped,
+)
 from thalweg.cli.output_files import require_folder, require_place, write_beside
 from thalweg.cli.ranges import read_rate_factors
 from thalweg.cli.simulation_case import SimulationCase
@@ -226,14 +234,13 @@ def _save_case(case: SimulationCase, folders: Sequence[Path]) -> None:
 def _print(found: Simulation) -> None:
     from thalweg.simulate.report import balance, headline, report, warnings
 
-    typer.echo(headline(found))
+    tell_wrapped(headline(found))
     for table in report(found):
         typer.echo("")
         print_table(table.names, table.rows, title=table.title)
     typer.echo("")
-    typer.echo(balance(found))
-    for line in warnings(found):
-        typer.echo(line)
+    for line in (balance(found), *warnings(found)):
+        tell_wrapped(line)
 
 
 def _print_points(factors: Sequence[float], found: list[Simulation]) -> None:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from thalweg.cli.options import RunFolderArgument
-from thalweg.cli.output import Format, FormatOption, print_json, print_table, tell
+from thalweg.cli.output import Format, FormatOption, print_json, print_table, tell_wrapped
 
 if TYPE_CHECKING:
     from thalweg.spark.deployment.folder import RunFolder
@@ -33,24 +33,24 @@ def status(
         seen = {"alive": is_alive, "heartbeat_age_s": round(silent_s, 3)}
         print_json({**told, **seen, "worst": None if worst is None else asdict(worst)})
         return
-    tell(describe_run(told, silent_s, is_alive=is_alive))
+    tell_wrapped(describe_run(told, silent_s, is_alive=is_alive))
     if is_alive and (under_way := describe_under_way(told, now_s)):
-        tell(under_way)
+        tell_wrapped(under_way)
     if told.get("code"):
-        tell(describe_code(told))
+        tell_wrapped(describe_code(told))
     if is_alive and (figures := describe_figures(told, now_s)):
-        tell(figures)
+        tell_wrapped(figures)
     _print_sites(told, now_s, is_alive=is_alive)
     for line in describe_deviations(told):
-        tell(line)
+        tell_wrapped(line)
     if is_alive and (address := found.read_page()):
-        tell(f"page: {address}")
+        tell_wrapped(f"page: {address}")
     if told.get("last_decision"):
-        tell(f"last decision: {told['last_decision'].get('reason', '')}")
+        tell_wrapped(f"last decision: {told['last_decision'].get('reason', '')}")
     if worst is not None:
         # That a run has ended, and why, is told above.
         what = "" if worst.where == "run" and not is_alive else f"{worst.where}: {worst.what}; "
-        tell(f"{worst.level}: {what}`thalweg doctor {folder}` says more")
+        tell_wrapped(f"{worst.level}: {what}`thalweg doctor {folder}` says more")
 
 
 def _read_status(folder: RunFolder, now_s: float) -> dict[str, Any]:
@@ -103,9 +103,9 @@ def describe_figures(told: dict[str, Any], now_s: float) -> str:
     >>> model = {"uplink_bps": 1500.0}
     >>> print(describe_figures({"figures": seen, "estimated": model, "measured": links}, 101.0))
     uplink 2 kbps: estimated 1.5 kbps, measured 2 kbps 1 s ago, and 800 bps in passing
-    response time 500 ms, usage 0.25: estimated
+    response time 500 ms, usage 25 %: estimated
     """
-    from thalweg.units import BANDWIDTH, DURATION, show_quantity
+    from thalweg.units import BANDWIDTH, DURATION, show_quantity, show_share
 
     def bits(value: float) -> str:
         return show_quantity(float(f"{value:.3g}"), BANDWIDTH)
@@ -125,7 +125,7 @@ def describe_figures(told: dict[str, Any], now_s: float) -> str:
         lines.append(f"uplink {bits(figures['uplink_bps'])}: {', '.join(sources)}")
     if "response_time_s" in figures and "usage" in figures:
         time_s = show_quantity(float(f"{figures['response_time_s']:.3g}"), DURATION)
-        lines.append(f"response time {time_s}, usage {figures['usage']:.3g}: estimated")
+        lines.append(f"response time {time_s}, usage {show_share(figures['usage'])}: estimated")
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from thalweg.estimate.demand import Demand
 from thalweg.estimate.queueing import mm1_sojourn_s
-from thalweg.estimate.rates import Rates
+from thalweg.estimate.rates import Rates, estimate_rates
 from thalweg.model.deployment import Deployment
 from thalweg.model.graph import Floats
 
@@ -106,6 +106,12 @@ def aggregate_latency_s(deployment: Deployment, latencies: Latencies) -> float:
     return _weighted_sum(through_instance, latencies.service_s) + _weighted_sum(
         through_edge, latencies.communication_s
     )
+
+
+def aggregate_window_s(deployment: Deployment) -> float:
+    """The part of formula (18) that is spent waiting for windows to end."""
+    through_instance, _ = deployment.graph.path_counts
+    return _weighted_sum(through_instance, window_time_s(deployment, estimate_rates(deployment)))
 
 
 def _weighted_sum(count: Floats, seconds: Floats) -> float:

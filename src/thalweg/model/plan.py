@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from thalweg.errors import Defect, InvalidInput, MissingExtra, nearest
 from thalweg.model.placement import Placement
 from thalweg.model.plan_diff import PlanDiff, compare_plans
-from thalweg.model.table import format_table
+from thalweg.model.plan_figures import PlanFigures, figure_table, name_figure, show_figure
+from thalweg.model.plan_groups import group_rows
+from thalweg.model.table import format_table, wrap
 from thalweg.units import BANDWIDTH, CPU_SPEED, DURATION, SIZE, show_quantity
 
 if TYPE_CHECKING:
@@ -198,13 +200,14 @@ class Plan:
         for reason in self.reasons:
             if reason.operator != operator:
                 continue
-            cost = "" if reason.cost is None else f": {reason.cost_name} {reason.cost:.6g}"
+            cost = "" if reason.cost is None else f": {_show_cost(reason, reason.cost)}"
             lines.append(f"{reason.why}{cost}")
             if reason.considered:
                 nodes = "node" if reason.considered == 1 else "nodes"
                 lines.append(f"considered {reason.considered} {nodes}")
             if reason.runner_up is not None and reason.runner_up_cost is not None:
-                lines.append(f"next best: {reason.runner_up} at {reason.runner_up_cost:.6g}")
+                shown = _show_cost(reason, reason.runner_up_cost, named=False)
+                lines.append(f"next best: {reason.runner_up} at {shown}")
         return lines or ["no reason was recorded"]
 
     def _verdict(self) -> list[str]:
@@ -217,22 +220,34 @@ class Plan:
     @property
     def headline(self) -> str:
         """What was planned where by whom, and how good it is."""
+        objective = show_figure(self.objective_name, self.objective)
         return (
             f"{self.application} on {self.network} by {self.strategy}: "
-            f"{self.objective_name} {self.objective:.6g}, "
+            f"{name_figure(self.objective_name)} {objective}, "
             f"{'feasible' if self.feasible else 'NOT FEASIBLE'}"
         )
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """Names of the columns, and a row for each instance."""
+    def table(self, *, all_rows: bool = False) -> tuple[list[str], list[list[str]]]:
+        """Names of the columns, and a row for each operator, or for each instance."""
         rows = self._rows()
+        if not all_rows:
+            return group_rows(rows)
         with_origin = any("origin" in row for row in rows)
         names = ["operator", "node", "site", *(["origin"] if with_origin else []), "why"]
         return names, [[str(row.get(name, "")) for name in names] for row in rows]
 
     def __str__(self) -> str:
-        violations = [str(violation) for violation in self.violations]
-        return "\n".join([self.headline, format_table(*self.table()), *violations])
+        violations = [line for v in self.violations for line in wrap(str(v), indent="  ")]
+        figures = format_table(*figure_table(PlanFigures(self)))
+        table = format_table(*self.table())
+        return "\n".join([*wrap(self.headline), table, *violations, "", figures])
+
+
+def _show_cost(reason: Reason, cost: float, *, named: bool = True) -> str:
+    """A cost of a reason with its unit, which the name tells, and with the name."""
+    name, _, unit = reason.cost_name.partition(" [")
+    shown = show_quantity(cost, DURATION) if unit == "s]" else f"{cost:.6g}"
+    return f"{name} {shown}" if named else shown
 
 
 def _finite(value: Any) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from thalweg.model.placement import Instance
+from thalweg.model.plan_figures import name_figure, show_both
 from thalweg.model.table import format_table
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class PlanDiff:
         rows += [["start", _label(i.operator, i.origin), "", i.node] for i in self.started]
         rows += [["stop", _label(i.operator, i.origin), i.node, ""] for i in self.stopped]
         rows += [
-            ["estimate", name, f"{before:.6g}", f"{after:.6g}"]
+            ["estimate", name_figure(name), *show_both(name, before, after)]
             for name, (before, after) in self.estimates.items()
         ]
         return format_table(["change", "what", "before", "after"], rows)

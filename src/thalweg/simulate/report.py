@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from thalweg.simulate.figures import Row
 from thalweg.simulate.simulation import Simulation
-from thalweg.units import BANDWIDTH, DURATION, SIZE, show_number, show_quantity
+from thalweg.units import BANDWIDTH, DURATION, SIZE, show_number, show_quantity, show_share
 
 _MOST_ROWS = 12
 _UNITS = {"_s": DURATION, "_bps": BANDWIDTH, "_bytes": SIZE}
@@ -92,7 +92,7 @@ def warnings(found: Simulation) -> list[str]:
 
 def point_titles() -> list[str]:
     """Names of the columns of `point_row`."""
-    return ["events", "rate", "latency", "p95", "p99", "busiest", "queued at the end", "unstable"]
+    return ["events", "rate", "latency", "p95", "p99", "busiest", "queued", "unstable"]
 
 
 def point_row(found: Simulation) -> list[str]:
@@ -176,7 +176,7 @@ def _segments(found: Simulation) -> Table:
             f"{row['events']:,}",
             _show(row["latency_s"], DURATION),
             _beside(_show(row["uplink_bps"], BANDWIDTH), row["uplink_estimated_bps"]),
-            f"{row['usage']:.3g} ({row['usage_estimated']:.3g})",
+            f"{_figure('usage', row['usage'])} ({_figure('usage', row['usage_estimated'])})",
         ]
         for row in found.runs[0].segments
     ]
@@ -230,6 +230,8 @@ def _figure(name: str, value: float) -> str:
     for ending, dimension in _UNITS.items():
         if name.endswith(ending):
             return _show(value, dimension)
+    if name == "usage" and not math.isnan(value):
+        return show_share(value)
     return f"{value:.4g}"
 
 

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.check import check
-from thalweg.estimate.latency import window_time_s
-from thalweg.estimate.rates import estimate_rates
+from thalweg.estimate.latency import aggregate_window_s
 from thalweg.experiments.aels.execution import NOT_EXECUTED, execute_all
 from thalweg.model.deployment import deploy
 from thalweg.model.network import Network
@@ -91,7 +90,7 @@ def run_point(point: Mapping[str, Any]) -> list[dict[str, object]]:
         feasible = [plan.placement for plan in plans if plan.feasible]
         seed = f"aels/{shape.name}/{graph.name}/{draw}"
         executions = iter(execute_all(problem, feasible, seed))
-        windows_s = _window_latency_s(problem, plans[0])
+        windows_s = aggregate_window_s(deploy(problem, plans[0].placement))
         rows += [
             {
                 "group": shape.group,
@@ -127,13 +126,6 @@ def _figures(plan: Plan, problem: Problem) -> dict[str, object]:
         "paths": estimate.path_count,
         "violations": len(found),
     }
-
-
-def _window_latency_s(problem: Problem, plan: Plan) -> float:
-    """What windows that fill add to the aggregate latency, wherever the operators are."""
-    deployment = deploy(problem, plan.placement)
-    through, _ = deployment.graph.path_counts
-    return float(through @ window_time_s(deployment, estimate_rates(deployment)))
 
 
 @lru_cache(maxsize=1)

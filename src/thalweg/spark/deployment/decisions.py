@@ -28,7 +28,7 @@ from thalweg.errors import ThalwegError
 from thalweg.model import Application, Network, Placement, Plan, Problem
 from thalweg.planning import SCHEDULING_STRATEGY
 from thalweg.spark.deployment.plan import Cuts, RunSites, cuts_of, placement_of
-from thalweg.units import BANDWIDTH, DURATION, show_quantity
+from thalweg.units import BANDWIDTH, DURATION, show_quantity, show_share
 
 Rates = Mapping[tuple[str, str], float]
 
@@ -237,12 +237,12 @@ def expected_of(plan: Plan | None) -> dict[str, object]:
 
 
 def describe_figures(figures: Mapping[str, Any]) -> str:
-    """Figures for people: "T 1.2 s, B 3 Mbps, usage 0.4"."""
+    """Figures for people: "T 1.2 s, B 3 Mbps, usage 40 %"."""
     parts = []
     if "response_time_s" in figures:
         parts.append(f"T {show_quantity(figures['response_time_s'], DURATION)}")
     if "uplink_bps" in figures:
         parts.append(f"B {show_quantity(figures['uplink_bps'], BANDWIDTH)}")
     if "usage" in figures:
-        parts.append(f"usage {figures['usage']:.3g}")
+        parts.append(f"usage {show_share(figures['usage'])}")
     return ", ".join(parts)
