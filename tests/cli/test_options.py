@@ -18,7 +18,7 @@ from thalweg.cli.completion import (
 )
 from thalweg.cli.concepts import CONCEPTS
 from thalweg.cli.inputs import read_duration
-from thalweg.cli.ranges import read_rate_factors, read_values
+from thalweg.cli.ranges import read_rate_factors
 from thalweg.errors import InvalidInput
 
 COMMANDS = read_commands()
@@ -74,19 +74,19 @@ def test_what_is_no_duration_is_refused_with_the_value_as_it_was_typed(text: str
 
 @given(st.integers(0, 400), st.integers(0, 500))
 def test_a_range_holds_both_ends(first: int, more: int) -> None:
-    found = read_values(f"{first}..{first + more}")
+    found = read_rate_factors([f"rates={first}..{first + more}"])
     assert found == list(map(float, range(first, first + more + 1)))
 
 
-@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=9))
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=9, unique=True))
 def test_a_list_is_read_back(values: list[float]) -> None:
-    assert read_values(",".join(map(repr, values))) == values
+    assert read_rate_factors(["rates=" + ",".join(map(repr, values))]) == values
 
 
 @pytest.mark.parametrize(
     "text",
     ["rate=1", "rates", "rates=", "rates=x", "rates=2..1", "rates=1..inf", "rates=-1", "rates=nan",
-     "rates=0..1e9", "rates=1,,2"],
+     "rates=0..1e9", "rates=1,,2", "latency=2"],
 )  # fmt: skip
 def test_what_is_no_sweep_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
@@ -95,7 +95,7 @@ def test_what_is_no_sweep_is_refused(text: str) -> None:
 
 
 def test_factors_are_taken_once_in_their_order() -> None:
-    assert read_rate_factors(["rates=3,1", "rates=1..2"]) == [3.0, 1.0, 2.0]
+    assert read_rate_factors(["rates=3,1,3,2"]) == [3.0, 1.0, 2.0]
     assert all(map(math.isfinite, read_rate_factors(["rates=0..3"])))
 
 

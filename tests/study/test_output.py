@@ -49,7 +49,7 @@ def test_a_single_problem_is_shown_with_every_figure_and_all_that_tie():
     text = str(tw.study(APP, NET, NAMES))
     head, names, *rows = text.splitlines()
     assert head == f"{APP.name} on {NET.name}: 3 strategies"
-    for column in ("AL [", "against best", "uplink [", "response [", "usage", "feasible"):
+    for column in ("AL [", "vs best", "uplink [", "resp. [", "usage", "feasible"):
         assert column in names
     assert max(map(len, text.splitlines())) <= MAX_WIDTH
     assert [each.split()[0] for each in rows[:3]] == list(NAMES[:3])

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg.cli.inputs import ApplicationArgument, pose, read_options
+from thalweg.cli.completion import complete_strategy
+from thalweg.cli.inputs import ApplicationArgument, pose, read_duration, read_options
+from thalweg.cli.options import (
+    DURATION,
+    OptionOption,
+    PlotOption,
+    on_option,
+    output_option,
+    strategy_option,
+    vary_option,
+)
 from thalweg.cli.output import Format, FormatOption, counting, print_json, print_table, tell
 from thalweg.cli.plan import NOT_FEASIBLE
 
@@ -21,28 +31,13 @@ NetworksArgument = Annotated[
     list[Path],
     typer.Argument(metavar="NETWORK…", help="Network files (YAML or JSON) or Parquet folders."),
 ]
-VaryOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--vary",
-        metavar="NAME=VALUES",
-        help="Sweep rates, bandwidth or latency (factors), or option.NAME: "
-        "rates=1..4, rates=1,2,4, rates=0.5..2:0.5; repeatable, all are combined.",
-    ),
-]
 
 
 def compare(
     application: ApplicationArgument,
     networks: NetworksArgument,
     strategies: Annotated[
-        str | None,
-        typer.Option(
-            "--strategy",
-            "-s",
-            metavar="A,B,C",
-            help="Names of strategies, separated by commas; those of the family if left out.",
-        ),
+        str | None, strategy_option("Names of strategies, with commas; else those of the family")
     ] = None,
     seeds: Annotated[
         int,
@@ -53,38 +48,31 @@ def compare(
     spread: Annotated[
         float, typer.Option("--spread", help="How far rates are drawn from those declared, 0 to 1.")
     ] = 0.5,
-    vary: VaryOption = None,
+    vary: Annotated[
+        list[str] | None,
+        vary_option("rates, bandwidth or latency (factors), or option.NAME; repeatable"),
+    ] = None,
     simulate: Annotated[
         str | None,
         typer.Option(
-            "--simulate", metavar="DURATION", help="Also simulate each feasible plan for so long."
+            "--simulate", metavar=DURATION, help="Also simulate each feasible plan for so long."
         ),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            "--baseline", metavar="NAME", help="What others are tested against; else cloud-only."
+            "--baseline",
+            metavar="NAME",
+            help="Strategy that others are tested against; else cloud-only.",
+            autocompletion=complete_strategy,
         ),
     ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help="Option of the strategies that take it; repeatable.",
-        ),
-    ] = None,
-    on: Annotated[
-        str | None,
-        typer.Option("--on", metavar="ADDRESS", help="Spark to run on; else in this process."),
-    ] = None,
+    option: OptionOption = None,
+    on: Annotated[str | None, on_option("in this process")] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write every point (.csv, .parquet), or all (.json)."),
+        Path | None, output_option("every point (.csv, .parquet) or the whole study (.json)")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the main figures (.pdf, .svg or .png).")
-    ] = None,
+    plot: PlotOption = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the name of the option
 ) -> None:
     """Compare what strategies make of one or more problems. Exit code 3: no plan is feasible."""
@@ -102,7 +90,9 @@ def compare(
     problems = _load(defects, application, networks)
     options = defects.attempt("", lambda: read_options(option or [])) or {}
     varied = defects.attempt("", lambda: parse_variations(vary or []))
-    seconds = defects.attempt("", lambda: _read_duration(simulate))
+    seconds = defects.attempt(
+        "", lambda: None if simulate is None else read_duration(simulate, "--simulate")
+    )
     names = None if strategies is None else _split(strategies)
     if names is not None and (defects or not names):
         require_strategies(defects, names, [])
@@ -148,18 +138,6 @@ def _load(defects: Defects, application: Path, networks: list[Path]) -> list[Pro
 
 def _split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",") if name.strip()]
-
-
-def _read_duration(text: str | None) -> float | None:
-    """Seconds; a bare number means seconds, too."""
-    if text is None:
-        return None
-    from thalweg.units import DURATION, parse_quantity
-
-    try:
-        return float(text)
-    except ValueError:
-        return parse_quantity(text, DURATION, path="--simulate")
 
 
 def _print(found: Study, form: Format) -> None:

@@ -26,6 +26,7 @@ CONCEPTS = (
     Concept("events, rides or tables that are read instead of generated ones", "--data", "path"),
     Concept("a network, where it may be left out", "--network", "path"),
     Concept("the plan that runs now", "--current", "path"),
+    Concept("every row, not only those that say something new", "--all", "flag"),
     Concept("another application on the same network", "--also", "path"),
     Concept("what changes on the way of a simulation", "--changes", "path"),
     Concept("when events arrive in a simulation", "--trace", "path"),
@@ -62,7 +63,10 @@ CONCEPTS = (
     # How often, and with which numbers
     Concept("one seed", "--seed", "whole number"),
     Concept("so many seeds: 0 to N - 1", "--seeds", "whole number"),
+    Concept("how far rates are drawn from those declared", "--spread", "number"),
     Concept("a swept parameter", "--vary", "text"),
+    Concept("the strategy that others are tested against", "--baseline", "text"),
+    Concept("how long each plan of a study is simulated", "--simulate", "duration"),
     Concept("runs with random numbers of their own", "--replications", "whole number"),
     Concept("measurements of the same thing", "--repetitions", "whole number"),
     Concept("a short form that shows that it works", "--quick", "flag"),

@@ -67,6 +67,12 @@ def on_option(otherwise: str) -> Any:
     )
 
 
+def vary_option(what: str) -> Any:
+    """`--vary`: a parameter that is swept, with its values."""
+    more = "rates=1,2,4, rates=1..4, rates=0.5..2:0.5"
+    return typer.Option("--vary", metavar="NAME=VALUES", help=f"Sweep {what}: {more}.")
+
+
 def also_option(metavar: str, what: str) -> Any:
     """`--also`: another application on the same network."""
     return typer.Option("--also", metavar=metavar, help=f"Another application {what}; repeatable.")
@@ -109,11 +115,4 @@ HorizonOption = Annotated[
     int, typer.Option("--horizon", metavar="STEPS", help="Steps to look ahead, at most.")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of all random numbers.")]
-VaryOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--vary",
-        metavar="NAME=VALUES",
-        help="A swept parameter: rates=1,2,4 or rates=1..4 times the rates.",
-    ),
-]
+VaryOption = Annotated[list[str] | None, vary_option("rates (a factor)")]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired
 
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
+
+_WITH_SWEPT = ConfigDict(extra="allow")
 
 Number = float | Literal["inf", "-inf"] | None
 """What is infinite is written as a word; null is what there is not."""
 
 
+@with_config(_WITH_SWEPT)
 class StudyRow(TypedDict):
     """A strategy on a problem at a seed: one point of the study."""
 
@@ -39,6 +43,7 @@ class StudyRow(TypedDict):
     note: str | None
 
 
+@with_config(_WITH_SWEPT)
 class StudyMean(TypedDict):
     """The mean of a figure over the seeds at which the plan is feasible."""
 
@@ -54,6 +59,7 @@ class StudyMean(TypedDict):
     best: bool
 
 
+@with_config(_WITH_SWEPT)
 class StudyTest(TypedDict):
     """How a figure differs from the baseline's, over the seeds at which both are feasible."""
 

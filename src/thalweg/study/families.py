@@ -22,7 +22,7 @@ FIGURES = (
     Figure(name="aggregate_latency_s", label="AL", unit="s"),
     Figure(name="latency_without_windows_s", label="AL w/o windows", unit="s"),
     Figure(name="worst_latency_s", label="worst", unit="s"),
-    Figure(name="response_time_s", label="response", unit="s"),
+    Figure(name="response_time_s", label="resp.", unit="s"),
     Figure(name="uplink_bps", label="uplink", unit="bps"),
     Figure(name="usage", label="usage"),
     Figure(name="delay_product_bits", label="under way", unit="bit"),

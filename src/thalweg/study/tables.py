@@ -105,7 +105,7 @@ def _width(columns: Sequence[_Column]) -> int:
 
 
 def _last_figure(columns: Sequence[_Column]) -> int:
-    kept = ("feasible", "against best")
+    kept = ("feasible", "vs best")
     return max(k for k, c in enumerate(columns) if c.name not in kept and c.name[:3] != "vs ")
 
 
@@ -194,7 +194,7 @@ def _against(study: Study, case: str, means: dict[tuple[Any, ...], dict[str, Row
         if main in own and own[main]["best"]:
             best[key[:-1]] = min(own[main]["mean"], best.get(key[:-1], math.inf))
     cells = [_show_distance(own.get(main), best.get(key[:-1])) for key, own in means.items()]
-    return _Column(name="against best", cells=tuple(cells))
+    return _Column(name="vs best", cells=tuple(cells))
 
 
 def _show_test(test: Row | None, mean: Row | None, is_baseline: bool) -> str:

@@ -52,7 +52,9 @@ def parse_variations(texts: Iterable[str], path: str = "--vary") -> dict[str, li
 def _read_values(values: str, text: str, path: str, defects: Defects) -> list[Any]:
     read = _RANGE.fullmatch(values)
     if read is None:
-        return [_read_value(part.strip()) for part in values.split(",") if part.strip()]
+        parts = [part.strip() for part in values.split(",")]
+        defects.require(all(parts), path, text, "values with a comma between each two")
+        return [_read_value(part) for part in parts]
     first, last, step = (None if part is None else _number(part) for part in read.groups())
     step = 1 if step is None else step
     if first is None or last is None or step <= 0 or last < first:

@@ -30,7 +30,7 @@ SHAPES = {
     "schedule": Shape("planning:Schedule", ("schedule",)),
     "explanation": Shape("planning:Explanation", ("explain",)),
     "diff": Shape("planning:Diff", ("diff",)),
-    "comparison": Shape("planning:Comparison", ("compare",)),
+    "study": Shape("thalweg.study.documents:StudyDocument", ("compare",)),
     "simulation": Shape("simulation:Simulation", ("simulate",)),
     "simulations": Shape("simulation:Simulations", ("simulate --vary",)),
     "profile": Shape("profiles:Profile", ("profile",)),
@@ -76,4 +76,5 @@ def document_schema(kind: str) -> dict[str, Any]:
     from thalweg.cli.documents.schema import schema_of
 
     module, _, name = SHAPES[kind].place.partition(":")
-    return schema_of(getattr(import_module(f"thalweg.cli.documents.{module}"), name))
+    module = module if "." in module else f"thalweg.cli.documents.{module}"
+    return schema_of(getattr(import_module(module), name))

@@ -109,29 +109,3 @@ class Diff(Document):
     started: list[Instance]
     stopped: list[Instance]
     estimates: dict[str, Estimates]
-
-
-class Compared(TypedDict):
-    """The plan of one strategy, in figures."""
-
-    strategy: str
-    aggregate_latency_s: Figure
-    worst_latency_s: Figure
-    uplink_bps: Figure
-    response_time_s: Figure
-    usage: Figure
-    seconds: float
-    candidates: int
-    feasible: bool
-    violations: list[str]
-    gap: Figure | None
-
-
-class Comparison(Document):
-    """Several strategies on the same problem."""
-
-    application: str
-    network: str
-    best: str | None
-    strategies: list[Compared]
-    refusals: dict[str, str]
