@@ -24,6 +24,7 @@ TESTS = (
     "tests/cli/test_plan.py",
     "tests/cli/test_schedule.py",
     "tests/cli/test_simulate.py",
+    "tests/files/test_changes.py",
     "tests/model/test_application.py",
     "tests/model/test_network.py",
     "tests/model/test_networkx_graph.py",
