@@ -21,12 +21,14 @@ ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "tools" / "tried_pythons.json"
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 TESTS = (
-    "tests/check",
     "tests/cli/test_plan.py",
     "tests/cli/test_schedule.py",
     "tests/cli/test_simulate.py",
-    "tests/files",
-    "tests/model",
+    "tests/files/test_changes.py",
+    "tests/model/test_application.py",
+    "tests/model/test_network.py",
+    "tests/model/test_networkx_graph.py",
+    "tests/model/test_plan.py",
     "tests/test_compiling.py",
     "tests/test_errors.py",
     "tests/test_planning.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -127,6 +128,10 @@ def _find_inside(folder: Path, name: str) -> Path:
     file = folder / name
     try:
         inside = file.resolve().is_relative_to(folder.resolve())
+        if inside:
+            # From Python 3.13 on, only a strict look finds links in a circle.
+            with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                file.resolve(strict=True)
     except (OSError, RuntimeError, ValueError):  # Links in a circle, or an unreadable folder.
         refuse(name, "a file that can be read")
     if not inside:
