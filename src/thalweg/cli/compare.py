@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NetworksArgument = Annotated[
     list[Path],
-    typer.Argument(metavar="NETWORK…", help="Network files (YAML or JSON) or Parquet folders."),
+    typer.Argument(metavar="NETWORK", help="Network files (YAML or JSON) or Parquet folders."),
 ]
 
 
