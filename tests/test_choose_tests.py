@@ -12,6 +12,10 @@ FILES = {
     "src/thalweg/units.py": "",
     "src/thalweg/model.py": "from thalweg.units import DURATION\n",
     "src/thalweg/planning.py": "def plan():\n    from thalweg.model import Plan\n",
+    "src/thalweg/cli/__init__.py": "",
+    "src/thalweg/cli/entry.py": 'VERBS = {"fit": "fit:fit"}\n',
+    "src/thalweg/cli/fit.py": "",
+    "tests/cli/test_fit.py": "from thalweg.cli.entry import run\n",
     "tests/test_units.py": "from thalweg.units import DURATION\n",
     "tests/test_model.py": "import thalweg.model\nfrom maker import make\n",
     "tests/maker.py": "import thalweg.model\n",
@@ -43,6 +47,14 @@ def test_what_no_import_leads_to_is_not_run(modules: Modules) -> None:
     # A module of the tests counts as well, and so does a test itself.
     assert choose(["tests/maker.py"], modules, {}, 100.0).files == ("tests/test_model.py",)
     assert choose(["tests/test_units.py"], modules, {}, 100.0).files == ("tests/test_units.py",)
+
+
+def test_verbs_are_named_by_their_place_and_packages_run_with_their_modules(
+    modules: Modules,
+) -> None:
+    for changed in ("fit", "entry", "__init__"):
+        found = choose([f"src/thalweg/cli/{changed}.py"], modules, {}, 100.0)
+        assert found.files == ("tests/cli/test_fit.py",), changed
 
 
 def test_what_there_is_no_time_for_is_left_out_and_said(modules: Modules) -> None:

@@ -63,9 +63,9 @@ class Modules:
         found: dict[str, set[str]] = {}
         for file in self.files:
             for name in self._imported(file):
-                other = self._by_name.get(name)
-                if other is not None and other != file:
-                    found.setdefault(other, set()).add(file)
+                for other in map(self._by_name.get, (name, *_packages_of(name))):
+                    if other is not None and other != file:
+                        found.setdefault(other, set()).add(file)
         return found
 
     def distances(self, changed: Iterable[str]) -> dict[str, int]:
@@ -90,7 +90,17 @@ class Modules:
                 yield node.module
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value.partition(":")[0]
+                module, colon, _ = node.value.partition(":")
+                yield module
+                if colon:
+                    # A place as the command line names its verbs: within the package of the file.
+                    yield ".".join((*_names_of(file)[0].split(".")[:-1], module))
+
+
+def _packages_of(name: str) -> Iterator[str]:
+    """The packages that a module is in, which run when it is imported; all are in the first one."""
+    parts = name.split(".")
+    yield from (".".join(parts[:count]) for count in range(2, len(parts)))
 
 
 def _names_of(file: str) -> tuple[str, ...]:

@@ -52,6 +52,10 @@ def one_line_more(file: Path) -> Iterator[None]:
     before, times = file.read_bytes(), file.stat()
     try:
         file.write_bytes(before + LINE.encode())
+        ruff = Path(sys.executable).with_name("ruff")
+        subprocess.run(  # nosec B603  # ruff, on a module of ours
+            [str(ruff), "format", "--quiet", str(file)], cwd=ROOT, check=True
+        )
         yield
     finally:
         file.write_bytes(before)
