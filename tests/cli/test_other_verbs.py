@@ -21,7 +21,7 @@ def test_validate_names_what_each_file_holds(thalweg, example, plan_file):
     assert [(row["kind"], row["holds"]) for row in json.loads(shown.out)["files"]] == [
         ("application", "9 operators, 9 streams"),
         ("network", "6 sites, 8 nodes"),
-        ("plan", "11 instances by cloud-only"),
+        ("plan", "11 instances by aels-rp-la-free"),
     ]
 
 

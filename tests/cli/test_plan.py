@@ -35,7 +35,9 @@ def test_all_instances_are_shown_on_request(thalweg, example):
     shown = thalweg("plan", "demo/app.yaml", "demo/network.yaml", "--all")
     _, names, *rows = shown.out.splitlines()
     assert names.split() == ["operator", "node", "site", "origin", "why"]
-    assert rows.index("") == 11
+    # What is too long for a line goes on in the next one.
+    instances = [row for row in rows[: rows.index("")] if not row.startswith(" ")]
+    assert len(instances) == 11
 
 
 def test_a_plan_ends_with_its_figures_beside_those_of_cloud_only(thalweg, example):

@@ -213,7 +213,7 @@ def test_several_rates_are_kept_in_a_folder_each(thalweg, town):
         (("--for", "1e10"), ["--for"]),
         (("--replications", "0", "--seed", "-1"), ["replications", "seed"]),
         (("--warm-up", "10"), ["--warm-up"]),
-        (("--vary", "rates=-1"), ["--vary", "at most 1,000"]),
+        (("--vary", "rates=-1"), ["--vary", "a number from 0 to 1e+09"]),
         (("--vary", "rates=nan"), ["--vary"]),
         (("--vary", "rates=1e9"), ["hops"]),
         (("--strategy", "atso"), ['did you mean "atsoo"?']),

@@ -13,7 +13,30 @@ from thalweg.spark.deployment.folder import RunFolder, RunManifest
 
 pytest.importorskip("pyspark")
 
-QUERY = {"name": "q", "state": "running", "batch": 7, "processed_rows_per_s": 90.0, "error": None}
+QUERY = {
+    "name": "q",
+    "state": "running",
+    "batch": 7,
+    "input_rows_per_s": 90.0,
+    "processed_rows_per_s": 90.0,
+    "batch_s": 0.1,
+    "watermark": None,
+    "error": None,
+}
+_EMPTY = (
+    *("figures", "estimated", "measured", "characteristics", "rows_in_by_source"),
+    *("rows_in_by_site", "rows_out", "sent_bytes", "sent_rows", "changes_by_cause"),
+    "restarts_by_site",
+)
+NOTHING_YET = {
+    **dict.fromkeys(("code", "code_since_s", "link", "last_change", "last_decision", "error")),
+    **{name: {} for name in _EMPTY},
+    **dict.fromkeys(("rows_in", "dead_rows", "changes", "restarts"), 0),
+    "deviations": [],
+    "strategy": "atsoo-both-ways",
+    "interval_s": 2.0,
+    "note": "",
+}
 
 
 @pytest.fixture
@@ -35,9 +58,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     activity = {"kind": "restart", "site": "fog-1", "began_at_s": now_s - 7.0}
     found.write_status(
         {
+            **NOTHING_YET,
             "pipeline": "taxi-fares",
             "network": "city",
             "state": "running",
+            "pid": 1,
+            "began_s": now_s - 3600.0,
             "heartbeat_s": now_s,
             "cuts": {"fog-0": ["parse"], "fog-1": []},
             "rates": {"rides": {"fog-0": 100.0, "fog-1": 100.0}},

@@ -46,7 +46,7 @@ def install(tmp_path: Path, entry_point: str | None = None) -> str:
 def test_an_installed_strategy_is_found_and_keeps_its_promises(tmp_path: Path) -> None:
     path = install(tmp_path)
     listed = run("-m", "thalweg", "strategies", "--format", "json", PYTHONPATH=path)
-    assert {"first-fit", "cloud-only"} <= set(json.loads(listed.stdout)), listed.stderr
+    assert {"first-fit", "cloud-only"} <= set(json.loads(listed.stdout)["strategies"])
     check = "from thalweg.testing import check_strategy; print(check_strategy('first-fit'))"
     done = run("-c", check, PYTHONPATH=path)
     assert done.returncode == 0, done.stderr

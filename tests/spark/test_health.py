@@ -723,7 +723,7 @@ def test_a_disk_is_judged_by_what_is_free_and_how_fast_it_fills(
 
 
 def test_a_machine_needs_versions_that_fit() -> None:
-    fits = {"pyspark": "4.0.1", "pandas": "2.3.3", "pyarrow": "20.0", "confluent-kafka": None}
+    fits = {"pyspark": "4.2.0", "pandas": "2.3.3", "pyarrow": "20.0", "confluent-kafka": None}
     good = MachineFacts(
         python=(3, 12, 1),
         packages=fits,

@@ -525,7 +525,7 @@ def test_workers_that_lack_the_function_are_told_before_anything_runs(
         with pytest.raises(WorkerMismatch, match=f"No module named '{name}'"):
             sweep(POINTS, module.measure, into=tmp_path / "a", columns=COLUMNS, master=spark)
         monkeypatch.setattr(thalweg, "__version__", "99.0")
-        with pytest.raises(WorkerMismatch, match=r"a worker has thalweg 0\.1\.0, this is 99\.0"):
+        with pytest.raises(WorkerMismatch, match=r"a worker has thalweg 0\.2\.0, this is 99\.0"):
             sweep(POINTS, measure, into=tmp_path / "b", columns=COLUMNS, master=spark)
     finally:
         del sys.modules[name]

@@ -33,6 +33,7 @@ class ScheduleSummary(TypedDict):
     started: int
     stopped: int
     usage_mean: Figure
+    uplink_mean_bps: Figure
     seconds: float
 
 
