@@ -24,7 +24,7 @@ FIGURES = (
     Figure(name="worst_latency_s", label="worst", unit="s"),
     Figure(name="response_time_s", label="resp.", unit="s"),
     Figure(name="uplink_bps", label="uplink", unit="bps"),
-    Figure(name="usage", label="usage"),
+    Figure(name="usage", label="usage", unit="%"),
     Figure(name="delay_product_bits", label="under way", unit="bit"),
     Figure(name="moved", label="moved"),
     Figure(name="seconds", label="time", unit="s"),

@@ -147,8 +147,9 @@ def _show_figure(figure: Figure, means: Sequence[dict[str, Row]]) -> _Column:
 
 def scale_of(rows: Sequence[Row]) -> tuple[float, str]:
     """What the means of a figure are divided by so that the largest is from 1 to 1000."""
-    if not rows or not BY_NAME[rows[0]["figure"]].unit:
-        return 1.0, ""
+    unit = BY_NAME[rows[0]["figure"]].unit if rows else ""
+    if unit in ("", "%"):
+        return (0.01 if unit else 1.0), ""
     largest = max((row["mean"] for row in rows if math.isfinite(row["mean"])), default=0.0)
     smallest = _PREFIXES[-1] if largest > 0 else (1.0, "")
     return next(((scale, prefix) for scale, prefix in _PREFIXES if largest >= scale), smallest)
