@@ -222,7 +222,9 @@ def _show_distance(mean: Row | None, best: float | None) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:+.2f} %" if abs(share) < 10 else f"×{1 + share:,.1f}"
+    if abs(share) >= 10:
+        return f"×{1 + share:,.1f}"
+    return f"{100 * share:+.2f} %" if abs(share) < 1 else f"{100 * share:+.0f} %"
 
 
 def _show_value(value: Any) -> str:
