@@ -109,6 +109,7 @@ def move_cuts(run: Deployment) -> None:
     wait_for(lambda: run.cuts == cuts or run.exception)
 
 
+@pytest.mark.slow
 def test_an_application_on_a_standalone_cluster_gives_the_rows_of_the_run_in_one_place(
     cluster: Cluster, expected: Expected, tmp_path: Path
 ) -> None:
