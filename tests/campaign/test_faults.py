@@ -26,7 +26,10 @@ def require_right(outcome: Outcome) -> None:
     assert outcome.problems == ()
 
 
-@pytest.mark.parametrize("name", SHORTEST)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n.startswith("replan") else []) for n in SHORTEST],
+)
 def test_two_faults_of_each_kind_of_change(tmp_path: Path, name: str) -> None:
     require_right(inject(name, SHORTEST, tmp_path))
 

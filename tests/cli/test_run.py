@@ -520,7 +520,7 @@ def test_the_status_of_a_killed_run_says_so_and_what_to_do(thalweg: Any, city: P
     folder = RunFolder("run")
     told = folder.read_status()
     folder.write_status({**told, "state": "running", "heartbeat_s": time.time() - 90})
-    shown = thalweg("status", "run").out
+    shown = " ".join(thalweg("status", "run").out.split())
     # A busy machine may take its time to ask.
     silent_s = re.search(r"killed, last heard of (\d+) s ago", shown)
     assert silent_s is not None and int(silent_s[1]) >= 90

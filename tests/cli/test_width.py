@@ -14,7 +14,7 @@ from thalweg.model.workload import Workload
 from thalweg.spark.deployment.folder import RunFolder, RunManifest
 
 DEMO = ("demo/app.yaml", "demo/network.yaml")
-SHORT = ("--seconds", "5")
+SHORT = ("--for", "5")
 COMMANDS = {
     "plan": ("plan", *DEMO, "-s", "aels-rp-la"),
     "plan, every row": ("plan", *DEMO, "--all"),
@@ -31,17 +31,17 @@ COMMANDS = {
         "fog.yaml",
         "all-cloud.json",
         *SHORT,
-        "--adapt",
+        "--strategy",
         "atsoo",
     ),
     "strategies": ("strategies",),
     "validate": ("validate", *DEMO, "cloud.json", "load.csv", "narrow.yaml"),
     "doctor": ("doctor",),
     "status": ("status", "run"),
-    "mobility trace": ("mobility", "trace", "--vehicles", "20", "--into", "trace"),
-    "mobility run": ("mobility", "run", "--vehicles", "20", "--seconds", "60", "--together"),
-    "mobility predict": ("mobility", "predict", "--vehicles", "20", "--seconds", "60"),
-    "mobility learn": ("mobility", "learn", "trace/tracks.parquet", "--into", "counts.parquet"),
+    "mobility trace": ("mobility", "trace", "--vehicles", "20", "--output", "trace"),
+    "mobility run": ("mobility", "run", "--vehicles", "20", "--for", "60", "--together"),
+    "mobility predict": ("mobility", "predict", "--vehicles", "20", "--for", "60"),
+    "mobility learn": ("mobility", "learn", "trace/tracks.parquet", "--output", "counts.parquet"),
 }
 
 
@@ -80,7 +80,16 @@ def run(tmp_path):
     found.write_status({**status, "heartbeat_s": now_s, "cuts": cuts, "sites": {"fog-0": site}})
 
 
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+WITH_SPARK = ("mobility learn",)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, id=name, marks=[pytest.mark.slow] if name in WITH_SPARK else [])
+        for name, words in COMMANDS.items()
+    ],
+)
 @pytest.mark.usefixtures("inputs", "run")
 def test_what_a_command_prints_fits_100_columns(thalweg, words):
     if words[:2] == ("mobility", "learn"):

@@ -180,8 +180,17 @@ BLOCKS = {
 }
 
 
+LONG = ("docs/guides/reproduce.md",)
+"""Pages whose examples last long, while other tests run what they show."""
+
+
 @pytest.mark.parametrize(
-    "page", [page for page, blocks in BLOCKS.items() if any(b.does_something for b in blocks)]
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page in LONG else [])
+        for page, blocks in BLOCKS.items()
+        if any(b.does_something for b in blocks)
+    ],
 )
 def test_examples_of_the_page_do_what_it_shows(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -304,6 +304,7 @@ def test_a_sender_that_is_killed_and_started_again_loses_and_doubles_nothing(
     assert numbers_in(place.cloud) == numbers_of(range(batch))
 
 
+@pytest.mark.slow
 def test_a_broker_that_goes_away_and_comes_back_has_lost_nothing(
     broker: Broker, place: SimpleNamespace
 ) -> None:

@@ -195,6 +195,7 @@ class Run:
             site.queries.stop_all()
 
 
+@pytest.mark.slow
 def test_every_bad_row_has_one_letter_wherever_its_windows_go(session: Any, tmp_path: Path) -> None:
     """Windows stay, leave and come; in each place there are rows that break them, in all ways."""
     run = Run(session, tmp_path / "run")

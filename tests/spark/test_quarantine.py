@@ -432,6 +432,7 @@ def test_no_row_is_sent_away_where_that_is_not_wanted_or_the_fault_is_elsewhere(
         assert read_rows(folder, "edges/weigh+list") == []
 
 
+@pytest.mark.slow
 def test_a_site_sets_bad_rows_aside_without_being_asked(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     publish_all(tmp_path)

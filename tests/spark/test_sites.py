@@ -222,6 +222,7 @@ def test_a_killed_site_is_noticed_restarted_and_goes_on(sites: Sites, tmp_path: 
     assert sites.next_event() is None
 
 
+@pytest.mark.slow
 def test_a_site_that_is_started_again_refuses_other_code(
     sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,7 +92,9 @@ def describe_run(told: dict[str, Any], silent_s: float, *, is_alive: bool) -> st
     if state == "failed":
         after = "Hint: when that is seen to, the same `thalweg run` goes on where it was."
         return f"{what}: failed {silent_s:.0f} s ago: {told.get('error')}\n{after}"
-    return f"{what}: not running; it was killed, last heard of {silent_s:.0f} s ago. {again}"
+    return (
+        f"{what}: not running; it was killed, last heard of {max(0.0, silent_s):.0f} s ago. {again}"
+    )
 
 
 def describe_figures(told: dict[str, Any], now_s: float) -> str:

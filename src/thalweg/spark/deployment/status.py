@@ -60,7 +60,7 @@ def describe_state(told: Mapping[str, Any], silent_s: float, *, is_alive: bool) 
     """
     state = str(told.get("state", "starting"))
     if not is_alive and find_last_state(told) == KILLED:
-        return f"killed, last heard of {silent_s:.0f} s ago"
+        return f"killed, last heard of {max(0.0, silent_s):.0f} s ago"
     return f"{state}: {told['error']}" if told.get("error") else state
 
 
