@@ -5,6 +5,10 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    import os
+
+    # pydantic looks through all that is installed for plug-ins: none may take part in checking input.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from thalweg.cli.entry import run
 
     raise SystemExit(run())

@@ -88,7 +88,7 @@ def _build(network: Network) -> NetworkIndex:
     shown = order[starts]
     group_site = network.node_site[shown]
     is_cloud = np.equal(network.site_tier, Tier.CLOUD)
-    by_cpu = _sort_by_cpu(network.node_cpu_available_ips, np.unique(cpu[shown]))
+    by_cpu = _sort_by_cpu(network.node_cpu_available_ips, np.unique(cpu[shown], return_index=True)[0])
     cloudy = is_cloud[network.node_site[by_cpu]]
     return NetworkIndex(
         order=order,
