@@ -7,7 +7,7 @@ def main() -> None:
     """Run the command line and leave with its exit code."""
     import os
 
-    # pydantic looks through all that is installed for plug-ins: none may take part in checking input.
+    # pydantic would look for plug-ins in all that is installed: none may take part in checks.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from thalweg.cli.entry import run
 

@@ -88,7 +88,9 @@ def _build(network: Network) -> NetworkIndex:
     shown = order[starts]
     group_site = network.node_site[shown]
     is_cloud = np.equal(network.site_tier, Tier.CLOUD)
-    by_cpu = _sort_by_cpu(network.node_cpu_available_ips, np.unique(cpu[shown], return_index=True)[0])
+    # With one of its options np.unique does not load masked arrays.
+    values, _ = np.unique(cpu[shown], return_index=True)
+    by_cpu = _sort_by_cpu(network.node_cpu_available_ips, values)
     cloudy = is_cloud[network.node_site[by_cpu]]
     return NetworkIndex(
         order=order,
