@@ -190,3 +190,22 @@ def test_wrong_words_are_refused(
     shown = thalweg("compare", "app.yaml", "net.yaml", "-s", "aels", *words)
     assert shown.code == 2
     assert part in shown.err
+
+
+def test_everything_that_is_wrong_is_reported_at_once(thalweg: Any, case: Path) -> None:
+    words = ("--seeds", "0", "--vary", "rate=1", "--spread", "3", "--baseline", "aels")
+    more = ("--simulate", "5x", "--plot", "x.gif", "--output", "x.txt", "--option", "nobody=1")
+    shown = thalweg("compare", "app.yaml", "nowhere.yaml", "-s", "cloudonly,tcep", *words, *more)
+    assert shown.code == 2
+    for part in (
+        *("nowhere.yaml", "cloudonly", "seeds: got 0", "rate", "spread: got 3", "baseline"),
+        *("--simulate", "x.gif", "x.txt", "nobody: got 1, need an option of one of"),
+    ):
+        assert part in shown.err, part
+
+
+def test_what_would_be_ignored_is_refused(thalweg: Any, case: Path) -> None:
+    shown = thalweg("compare", "app.yaml", "net.yaml", "./net.yaml", "--spread", "0.2")
+    assert shown.code == 2
+    assert "each network once" in shown.err
+    assert "--seeds of at least 2" in shown.err

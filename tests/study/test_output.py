@@ -14,10 +14,10 @@ from jsonschema import validate
 from pydantic import TypeAdapter
 
 import thalweg as tw
-from study.made_rows import full, row, study
+from study.made_rows import LATENCIES, full, row, study
 from thalweg.scenarios import cloud_edge, fog_cloud, random_application, taxi_fares
 from thalweg.study.documents import StudyDocument
-from thalweg.study.tables import MAX_WIDTH
+from thalweg.study.tables import MAX_WIDTH, _show_mean
 
 NET = cloud_edge(2, 2, 3, seed=1)
 APP = random_application("stats", NET, seed=6)
@@ -132,3 +132,43 @@ def test_what_has_no_feasible_plan_is_drawn_too(tmp_path):
     rows = [{**each, "feasible": False} for each in full()]
     study(rows).plot(tmp_path / "a.png")
     study([each for each in rows if each["seed"] == 0], seeds=(0,)).plot(tmp_path / "b.png")
+
+
+def test_the_axis_has_every_value_and_the_figure_says_what_is_fixed():
+    pytest.importorskip("matplotlib")
+    rows = [
+        row(name, seed, 1.0, feasible=rate < 2, rates=rate, latency=latency)
+        for rate in (1, 2, 3)
+        for latency in (1, 2)
+        for seed in range(2)
+        for name in ("a", "b")
+    ]
+    drawing = study(rows, vary={"rates": (1, 2, 3), "latency": (1, 2)}).draw()
+    for panel in drawing.axes:
+        assert [label.get_text() for label in panel.get_xticklabels()] == ["1", "2", "3"]
+    assert drawing.get_suptitle() == "at latency = 1"
+
+
+@given(st.floats(1e-6, 1e6), st.floats(2e-9, 0.5))
+def test_a_mean_is_shown_within_its_interval(mean, share):
+    half = mean * share
+    shown = _show_mean({"mean": mean, "low": mean - half, "high": mean + half}, 1.0)
+    value, _, around = shown.partition(" ±")
+    assert abs(float(value.replace(",", "")) - mean) <= max(half, float(around)) * 1.000001
+
+
+def test_best_is_of_a_case_and_values_that_the_study_has():
+    found = study(full())
+    assert found.best() == found.best("net")
+    with pytest.raises(tw.InvalidInput, match="case: got"):
+        found.best("nowhere")
+    with pytest.raises(tw.InvalidInput, match="a swept parameter"):
+        found.best(rates=1)
+
+
+def test_no_strategy_is_first_where_none_has_a_feasible_plan():
+    rows = [*full(), *(row(name, 9, 1.0, feasible=False) for name in LATENCIES)]
+    ranks = {each["strategy"]: each for each in study(rows).ranks
+             if each["figure"] == "aggregate_latency_s"}  # fmt: skip
+    assert {each["blocks"] for each in ranks.values()} == {5}
+    assert (ranks["a"]["first"], ranks["b"]["first"], ranks["c"]["first"]) == (4, 0, 4)

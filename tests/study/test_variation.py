@@ -16,8 +16,12 @@ from thalweg.study.variation import MAX_VALUES, parse_variations, points
 
 @given(st.integers(-50, 50), st.integers(0, 60), st.integers(1, 9))
 def test_a_range_has_both_ends_and_every_step(start, length, step):
-    found = parse_variations([f"rates={start}..{start + length}:{step}"])
-    assert found["rates"] == list(range(start, start + length + 1, step))
+    text = f"rates={start}..{start + length}:{step}"
+    if length % step:
+        with pytest.raises(tw.InvalidInput, match="do not reach"):
+            parse_variations([text])
+    else:
+        assert parse_variations([text])["rates"] == list(range(start, start + length + 1, step))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +31,7 @@ def test_a_range_has_both_ends_and_every_step(start, length, step):
         ("rates=2", [2]),
         ("rates=1, 2,4", [1, 2, 4]),
         ("rates=0.5..2:0.5", [0.5, 1.0, 1.5, 2.0]),
-        ("rates=.1...3:.1", pytest.approx([0.1, 0.2, 0.3])),
+        ("rates=.1...4:.1", [0.1, 0.2, 0.3, 0.4]),
         ("option.base=tsoo,atsoo", ["tsoo", "atsoo"]),
         ("option.flag=true,false", [True, False]),
     ],
@@ -47,6 +51,8 @@ def test_everything_wrong_is_told_at_once():
         "=1",
         "latency=4..1",
         "rates=1..2:0",
+        "option.a=0.5..2",
+        "option.b=1,,2",
         f"bandwidth=1..{MAX_VALUES + 1}",
     ]
     with pytest.raises(tw.InvalidInput) as refused:

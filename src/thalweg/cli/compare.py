@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,7 +37,7 @@ def compare(
     application: ApplicationArgument,
     networks: NetworksArgument,
     strategies: Annotated[
-        str | None, strategy_option("Names of strategies, with commas; else those of the family")
+        str | None, strategy_option("Names of strategies; else those of the family", several=True)
     ] = None,
     seeds: Annotated[
         int,
@@ -46,8 +46,11 @@ def compare(
         ),
     ] = 1,
     spread: Annotated[
-        float, typer.Option("--spread", help="How far rates are drawn from those declared, 0 to 1.")
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            "--spread", help="How far rates are drawn from those declared, 0 to 1; else 0.5."
+        ),
+    ] = None,
     vary: Annotated[
         list[str] | None,
         vary_option("rates, bandwidth or latency (factors), or option.NAME; repeatable"),
@@ -79,8 +82,8 @@ def compare(
     from thalweg.cli.output_files import require_place, write_beside
     from thalweg.errors import Defects
     from thalweg.plotting import PLOT_ENDINGS, require_plotting
-    from thalweg.study.planned import require_strategies
-    from thalweg.study.run import study
+    from thalweg.study.draws import SPREAD
+    from thalweg.study.run import require_arguments, study
     from thalweg.study.saving import ENDINGS
     from thalweg.study.variation import parse_variations
 
@@ -94,22 +97,28 @@ def compare(
         "", lambda: None if simulate is None else read_duration(simulate, "--simulate")
     )
     names = None if strategies is None else _split(strategies)
-    if names is not None and (defects or not names):
-        require_strategies(defects, names, [])
+    asked: dict[str, Any] = {
+        "seeds": seeds,
+        "vary": varied,
+        "spread": SPREAD if spread is None else spread,
+        "baseline": baseline,
+        "simulate_s": seconds,
+        "on": on,
+    }
+    drawn = spread is None or seeds != 1
+    defects.require(drawn, "--spread", spread, "--seeds of at least 2 with it")
     require_place(defects, output, ENDINGS)
     require_place(defects, plot, PLOT_ENDINGS)
+    if defects:
+        # Else it is the study that tells what is wrong with them.
+        require_arguments(defects, names, **asked, options=options)
     defects.raise_if_any()
     with counting("planning") as count:
         found = study(
             problems[0].application,
             [problem.network for problem in problems],
             names,
-            seeds=seeds,
-            vary=varied,
-            spread=spread,
-            baseline=baseline,
-            simulate_s=seconds,
-            on=on,
+            **asked,
             on_progress=count,
             **options,
         )
@@ -126,6 +135,9 @@ def _load(defects: Defects, application: Path, networks: list[Path]) -> list[Pro
     """The problems that the application and each of the networks pose."""
     from thalweg.files.load import load_application, load_network
 
+    once = len({network.resolve() for network in networks}) == len(networks)
+    listed = " ".join(map(str, networks))
+    defects.require(once, "NETWORK", listed, "each network once")
     app = defects.attempt("", partial(load_application, application))
     nets = [defects.attempt("", partial(load_network, network)) for network in networks]
     if app is None:

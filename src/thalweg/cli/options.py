@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from thalweg.cli.completion import complete_pipeline, complete_strategy
+from thalweg.cli.completion import complete_pipeline, complete_strategies, complete_strategy
 
 DURATION = "DURATION"
 """How a duration is shown in help: a number with a unit, or a number of seconds."""
@@ -47,14 +47,14 @@ def interval_option(what: str) -> Any:
     return typer.Option("--interval", metavar=DURATION, help=f"Time from one {what} to the next.")
 
 
-def strategy_option(what: str = "Name of a strategy") -> Any:
-    """`--strategy`: which strategy plans."""
+def strategy_option(what: str = "Name of a strategy", *, several: bool = False) -> Any:
+    """`--strategy`: which strategy plans, or which several do."""
     return typer.Option(
         "--strategy",
         "-s",
-        metavar="NAME",
+        metavar="A,B,C" if several else "NAME",
         help=f"{what}; see `thalweg strategies`.",
-        autocompletion=complete_strategy,
+        autocompletion=complete_strategies if several else complete_strategy,
     )
 
 

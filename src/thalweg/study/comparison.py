@@ -93,7 +93,7 @@ def compare(
     ['cloud-only']
     """
     defects = Defects()
-    names = require_strategies(defects, strategies, list(options))
+    names = require_strategies(defects, strategies, options)
     posed = defects.attempt(
         "", lambda: Problem(application=application, network=network, rates=rates)
     )

@@ -68,8 +68,11 @@ def draw_study(study: Study) -> Drawing:
                 if swept is None:
                     _draw_dots(panel, strategies, own)
                 else:
-                    _draw_lines(panel, strategies, own, swept)
+                    _draw_lines(panel, strategies, own, swept, study.vary[swept])
                 _label(panel, study, case, figure, swept, row=row, column=column)
+        fixed = [f"{name} = {values[0]}" for name, values in study.vary.items() if name != swept]
+        if fixed:
+            drawing.suptitle(f"at {', '.join(fixed)}", fontsize=8.0)
         _add_key(drawing, study, strategies, swept)
     return drawing
 
@@ -110,10 +113,16 @@ def _scaled(row: Row, scale: float) -> tuple[float, float]:
     return row["mean"] / scale, half / scale
 
 
-def _draw_lines(panel: Axes, strategies: Sequence[str], rows: Sequence[Row], swept: str) -> None:
+def _draw_lines(
+    panel: Axes,
+    strategies: Sequence[str],
+    rows: Sequence[Row],
+    swept: str,
+    all_values: Sequence[float],
+) -> None:
     """A line for each strategy, a little beside each other; hollow: not feasible at every seed."""
     scale, _ = scale_of(rows)
-    values = sorted({row[swept] for row in rows})
+    values = sorted(all_values)
     step = min((b - a for a, b in pairwise(values)), default=1.0)
     for number, strategy in enumerate(strategies):
         own = sorted((r for r in rows if r["strategy"] == strategy), key=lambda r: r[swept])
@@ -137,6 +146,8 @@ def _draw_lines(panel: Axes, strategies: Sequence[str], rows: Sequence[Row], swe
             panel.plot(at[k], means[k], marker=marker, color=colour, markerfacecolor=fill, zorder=3)
     if _spans_decades(rows):
         panel.set_yscale("log")
+    # Where no strategy has a feasible plan the axis has the value, and nothing at it.
+    panel.set_xlim(values[0] - 0.25 * step, values[-1] + 0.25 * step)
     if len(values) <= 8:
         panel.set_xticks(values, [f"{value:g}" for value in values])
 

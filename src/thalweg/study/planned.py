@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -41,7 +41,7 @@ class Answer:
 
 
 def require_strategies(
-    defects: Defects, strategies: object, options: Sequence[str]
+    defects: Defects, strategies: object, options: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """The names of strategies that there are; remembers what is wrong with them."""
     if isinstance(strategies, str):
@@ -59,8 +59,11 @@ def require_strategies(
         if found is not None:
             known.append(name)
     if known:
-        wanted = dict.fromkeys(options, "an option")
-        defects.attempt("", lambda: require_options("+".join(known), wanted))
+        try:
+            require_options("+".join(known), dict(options))
+        except InvalidInput as error:
+            rule = "an option of one of the strategies"
+            defects.absorb(InvalidInput(replace(d, rule=rule) for d in error.defects))
     return tuple(known)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from thalweg.errors import MissingExtra
+from thalweg.errors import Defects, MissingExtra, nearest
 from thalweg.study.families import FAMILIES, Family
 from thalweg.study.planned import Row
 from thalweg.study.summary import compare_pairs, list_refusals, rank_strategies, summarise
@@ -87,7 +87,18 @@ class Study:
         """The strategies with the least of what the family minimises; several where they tie.
 
         Without a case the first one; swept parameters that are not given have their first value.
+
+        Raises:
+            InvalidInput: for a case or a value that the study does not have.
         """
+        defects = Defects()
+        known = case is None or case in self.cases
+        defects.require(known, "case", case, "a case of the study", nearest(str(case), self.cases))
+        for name, value in values.items():
+            swept = self.vary.get(name)
+            rule = "a swept parameter" if swept is None else f"one of {', '.join(map(str, swept))}"
+            defects.require(swept is not None and value in swept, name, value, rule)
+        defects.raise_if_any()
         wanted = {name: all_values[0] for name, all_values in self.vary.items()} | values
         wanted |= {"case": self.cases[0] if case is None else case, "figure": self.family.minimised}
         return tuple(

@@ -81,15 +81,22 @@ def study(
     """
     defects = Defects()
     cases = read_cases(defects, application, networks, problems)
-    wanted_seeds = read_seeds(defects, seeds)
-    varied = require_variations(defects, {} if vary is None else vary)
-    _require_numbers(defects, spread, simulate_s)
-    _require_rest(defects, current, on)
-    family = defects.attempt("", lambda: _family(cases, wanted_seeds)) or PLACEMENT
-    if strategies is None:
-        strategies = family.strategies
-    names = _require_options(defects, strategies, options, varied)
-    chosen = _choose_baseline(defects, baseline, names)
+    first = read_seeds(Defects(), seeds)[:1]
+    family = defects.attempt("", lambda: _family(cases, first)) or PLACEMENT
+    good = current is None or isinstance(current, (Plan, Placement))
+    rule = "a Plan, a Placement or None"
+    defects.require(good, "current", type(current).__name__, rule)
+    names, chosen, wanted_seeds, varied = require_arguments(
+        defects,
+        family.strategies if strategies is None else strategies,
+        seeds=seeds,
+        vary=vary,
+        spread=spread,
+        baseline=baseline,
+        simulate_s=simulate_s,
+        on=on,
+        options=options,
+    )
     defects.raise_if_any()
     question = Question(
         strategies=names,
@@ -111,15 +118,34 @@ def study(
     return require_a_plan(found)
 
 
-def _require_rest(defects: Defects, current: object, on: str | None) -> None:
-    good = current is None or isinstance(current, (Plan, Placement))
-    rule = "a Plan, a Placement or None"
-    defects.require(good, "current", type(current).__name__, rule)
+def require_arguments(
+    defects: Defects,
+    strategies: str | Sequence[str] | None,
+    *,
+    seeds: int | Sequence[int],
+    vary: Mapping[str, Sequence[Any]] | None,
+    spread: float,
+    baseline: str | None,
+    simulate_s: float | None,
+    on: str | None,
+    options: Mapping[str, Any],
+) -> tuple[tuple[str, ...], str, tuple[int | None, ...], dict[str, tuple[Any, ...]]]:
+    """The strategies, the baseline, the seeds and the swept values of a study.
+
+    Remembers everything that is wrong with what is asked; the problems are not looked at.
+    """
+    wanted_seeds = read_seeds(defects, seeds)
+    varied = require_variations(defects, {} if vary is None else vary)
+    _require_numbers(defects, spread, simulate_s)
     if on is not None:
         from thalweg.spark.session import MASTER_FORMS, is_master
         from thalweg.spark.sweep import IN_PROCESS
 
         defects.require(on == IN_PROCESS or is_master(on), "on", on, MASTER_FORMS)
+    if strategies is None:
+        return (), "", wanted_seeds, varied
+    names = _require_options(defects, strategies, options, varied)
+    return names, _choose_baseline(defects, baseline, names), wanted_seeds, varied
 
 
 def _require_options(
@@ -132,7 +158,8 @@ def _require_options(
     swept = [name.removeprefix(OPTION) for name in vary if name.startswith(OPTION)]
     for name in swept:
         defects.require(name not in options, f"vary.{OPTION}{name}", name, "swept or given")
-    return require_strategies(defects, strategies, [*options, *swept])
+    values = {name: vary[f"{OPTION}{name}"] for name in swept}
+    return require_strategies(defects, strategies, {**options, **values})
 
 
 def _choose_baseline(defects: Defects, baseline: str | None, names: Sequence[str]) -> str:

@@ -156,7 +156,10 @@ def _rank(case: str | None, figure: str, blocks: Sequence[Sequence[Row]]) -> lis
             "figure": figure,
             "strategy": row["strategy"],
             "mean_rank": sum(each[k] for each in ranks) / len(ranks),
-            "first": sum(each[k] == min(each) for each in ranks),
+            "first": sum(
+                bool(block[k]["feasible"]) and each[k] == min(each)
+                for block, each in zip(full, ranks, strict=True)
+            ),
             "blocks": len(ranks),
             "friedman_chi2": None if test is None else test[0],
             "friedman_p": None if test is None else test[1],

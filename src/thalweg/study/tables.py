@@ -164,10 +164,12 @@ def _show_mean(row: Row, scale: float) -> str:
         return _short(value, 5)
     half = (high - low) / 2 / scale
     if half <= 1e-9 * abs(value):
-        return f"{_short(value, 4)} ±0"
+        return f"{_short(value, 6)} ±0"
     digits = max(0, 1 - math.floor(math.log10(half)))
     if digits > _MAX_DIGITS:
-        return f"{_short(value, 4)} ±{half:.0e}"
+        # As many digits as the interval leaves: the mean must not be rounded out of it.
+        significant = math.floor(math.log10(abs(value))) - math.floor(math.log10(half)) + 1
+        return f"{value:.{max(1, significant)}g} ±{half:.0e}"
     return f"{value:.{digits}f} ±{half:.{digits}f}"
 
 
@@ -238,7 +240,7 @@ def _title(study: Study, case: str, strategies: int) -> str:
     about = f"{row['application']} on {row['network']}"
     if case not in (row["network"], about):
         about = f"{case}: {row['application']}"
-    parts = [f"{strategies} strategies"]
+    parts = [f"{strategies} {'strategy' if strategies == 1 else 'strategies'}"]
     if len(study.seeds) > 1:
         parts.append(f"{len(study.seeds)} seeds")
     return f"{about}: {', '.join(parts)}"

@@ -60,11 +60,17 @@ def _read_values(values: str, text: str, path: str, defects: Defects) -> list[An
     if first is None or last is None or step <= 0 or last < first:
         defects.add(path, text, "START..STOP:STEP with START <= STOP and STEP > 0")
         return []
-    count = math.floor((last - first) / step + 1e-9) + 1
+    count = round((last - first) / step) + 1
+    if not math.isclose(first + (count - 1) * step, last, rel_tol=1e-9, abs_tol=1e-12):
+        hint = f"steps of {step:g} from {first:g} do not reach {last:g}"
+        defects.add(path, text, "START..STOP:STEP with a STOP that the steps reach", hint)
+        return []
     if count > MAX_VALUES:
         defects.add(path, text, f"at most {MAX_VALUES} values")
         return []
-    return [first + k * step for k in range(count)]
+    steps = [first + k * step for k in range(count)]
+    # 0.1 + 2 · 0.1 is not what people mean by 0.3.
+    return [value if isinstance(value, int) else float(f"{value:.12g}") for value in steps]
 
 
 def _number(text: str) -> float:
