@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
-from zlib import compress, decompress
 
 import pyarrow as pa
 
@@ -19,6 +15,7 @@ from thalweg.simulate.run import Experiment
 from thalweg.simulate.saving import run_from_json, run_to_json
 from thalweg.simulate.simulation import Simulation
 from thalweg.spark.sweep import sweep
+from thalweg.spark.sweep.packing import pack, unpack
 
 _COLUMNS = pa.schema([("run", pa.string())])
 
@@ -50,7 +47,7 @@ def run_on_spark(
             into=Path(folder) / "sweep",
             columns=_COLUMNS,
             name="simulate",
-            settings={"experiments": _pack(experiments)},
+            settings={"experiments": pack(tuple(experiments))},
             master=master,
             on_progress=on_progress,
         )
@@ -69,18 +66,6 @@ def run_on_spark(
 
 def run_point(point: Mapping[str, Any]) -> list[dict[str, object]]:
     """The run that a point names, of the experiments that come with it."""
-    experiments = _unpack(str(point["experiments"]))
+    experiments: tuple[Experiment, ...] = unpack(str(point["experiments"]))
     experiment = experiments[int(point["experiment"])]
     return [{"run": run_to_json(experiment.run(int(point["replication"])))}]
-
-
-def _pack(experiments: Sequence[Experiment]) -> str:
-    return b64encode(compress(pickle.dumps(tuple(experiments)), level=1)).decode()
-
-
-@lru_cache(maxsize=1)
-def _unpack(text: str) -> tuple[Experiment, ...]:
-    packed = decompress(b64decode(text))
-    # Packed by this very driver, so it is as trusted as the driver.
-    found: tuple[Experiment, ...] = pickle.loads(packed)  # noqa: S301  # nosec B301
-    return found

@@ -1,4 +1,4 @@
-"""`tsoo-both-ways`: the cheapest cuts, mended until the limits are kept, then made cheaper again.
+"""`tsoo-both-ways`: the cheapest cuts, repaired until the limits are kept, then made cheaper again.
 
 TSOO-H, section 5.2 of Ntumba et al. 2024, Adaptive Scheduling of Continuous Operators for IoT Edge
 Analytics. Where the paper takes the effect of a move on the rest of the cloud as nothing, every

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from thalweg.errors import Defects
 from thalweg.model import Application, Network, Placement, Plan, Problem
 from thalweg.study.families import family_of
-from thalweg.study.planned import ask_each, require_strategies, tell_figures
+from thalweg.study.planned import figure_row, plan_each, require_strategies
 from thalweg.study.result import Study
 
 if TYPE_CHECKING:
@@ -99,13 +99,13 @@ def compare(
     )
     defects.raise_if_any()
     problem = cast("Problem", posed)
-    answers = ask_each(problem, names, options, current)
-    plans = tuple(answer.plan for answer in answers if answer.plan is not None)
+    outcomes = plan_each(problem, names, options, current)
+    plans = tuple(outcome.plan for outcome in outcomes if outcome.plan is not None)
     if not plans:
-        raise next(answer.refused for answer in answers if answer.refused is not None)
+        raise next(outcome.refused for outcome in outcomes if outcome.refused is not None)
     head = {"case": network.name, "application": application.name, "network": network.name}
     found = Study(
-        rows=[{**head, "seed": None, **tell_figures(problem, a, current)} for a in answers],
+        rows=[{**head, "seed": None, **figure_row(problem, a, current)} for a in outcomes],
         strategies=names,
         cases=(network.name,),
         family_name=family_of(problem).name,

@@ -162,11 +162,11 @@ def _spans_decades(rows: Sequence[Row]) -> bool:
 def _draw_dots(panel: Axes, strategies: Sequence[str], rows: Sequence[Row]) -> None:
     """A dot with its interval for each strategy; hollow: not feasible at every seed."""
     scale, _ = scale_of(rows)
-    told = {row["strategy"]: row for row in rows}
+    own_rows = {row["strategy"]: row for row in rows}
     for place, strategy in enumerate(strategies):
-        if strategy not in told:
+        if strategy not in own_rows:
             continue
-        row = told[strategy]
+        row = own_rows[strategy]
         mean, half = _scaled(row, scale)
         colour = COLOURS[2] if row["best"] else COLOURS[0]
         fill = colour if row["feasible"] == row["planned"] else "white"

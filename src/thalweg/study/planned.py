@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,9 +10,9 @@ from weakref import WeakKeyDictionary
 
 from thalweg.compiling import count_loops, report_compiling
 from thalweg.errors import Defects, InvalidInput
-from thalweg.estimate.evaluate import evaluate
-from thalweg.estimate.latency import window_time_s
-from thalweg.model import Network, Placement, Plan, Problem
+from thalweg.estimate.latency import aggregate_window_s
+from thalweg.model import Network, Placement, Plan, Problem, deploy
+from thalweg.model.plan_figures import PlanFigures
 from thalweg.planning import call_strategy
 from thalweg.strategy import find_strategy, require_options
 
@@ -25,8 +24,8 @@ _warmed: WeakKeyDictionary[Network, set[str]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a strategy answers: a plan, or why it cannot take the problem."""
+class Outcome:
+    """What comes of a strategy: a plan, or why it cannot take the problem."""
 
     strategy: str
     plan: Plan | None = None
@@ -67,23 +66,23 @@ def require_strategies(
     return tuple(known)
 
 
-def ask_each(
+def plan_each(
     problem: Problem,
     strategies: Sequence[str],
     options: Mapping[str, Any],
     current: Placement | None = None,
-) -> list[Answer]:
-    """The answer of each strategy; an option goes to every strategy that takes it.
+) -> list[Outcome]:
+    """The outcome of each strategy; an option goes to every strategy that takes it.
 
     Raises:
         InvalidInput: where the value of an option is wrong.
     """
-    return [_ask(problem, name, options, current) for name in strategies]
+    return [_plan_one(problem, name, options, current) for name in strategies]
 
 
-def _ask(
+def _plan_one(
     problem: Problem, name: str, options: Mapping[str, Any], current: Placement | None
-) -> Answer:
+) -> Outcome:
     own = {key: value for key, value in options.items() if _takes(name, key)}
     _warm_up(problem, name, own, current)
     try:
@@ -91,8 +90,8 @@ def _ask(
     except InvalidInput as error:
         if any(defect.path in options for defect in error.defects):
             raise
-        return Answer(strategy=name, refused=error)
-    return Answer(strategy=name, plan=plan)
+        return Outcome(strategy=name, refused=error)
+    return Outcome(strategy=name, plan=plan)
 
 
 def _warm_up(
@@ -134,23 +133,24 @@ def _takes(name: str, option: str) -> bool:
     return True
 
 
-def tell_figures(problem: Problem, answer: Answer, before: Placement | None) -> Row:
-    """The figures of an answer; without a plan all of them are None.
+def figure_row(problem: Problem, outcome: Outcome, before: Placement | None) -> Row:
+    """The figures of an outcome; without a plan all of them are None.
 
     `before` is what the operators moved from, if anything was there.
     """
-    plan = answer.plan
+    plan = outcome.plan
     if plan is None:
-        return {**dict.fromkeys(_COLUMNS), "strategy": answer.strategy, "refusal": answer.refusal}
+        return {**dict.fromkeys(_COLUMNS), "strategy": outcome.strategy, "refusal": outcome.refusal}
     estimate = plan.estimate
+    figures = PlanFigures(plan, aggregate_window_s(deploy(problem, plan.placement)))
     return {
-        "strategy": answer.strategy,
+        "strategy": outcome.strategy,
         "feasible": plan.feasible,
         "violations": "; ".join(str(violation) for violation in plan.violations),
         "objective_name": plan.objective_name,
         "objective": plan.objective,
         "aggregate_latency_s": estimate.aggregate_latency_s,
-        "latency_without_windows_s": _without_windows_s(problem, plan),
+        "latency_without_windows_s": figures.without_windows_s,
         "worst_latency_s": estimate.worst_latency_s,
         "response_time_s": estimate.response_time_s,
         "uplink_bps": estimate.uplink_bps,
@@ -173,16 +173,6 @@ _COLUMNS = (
     "delay_product_bits", "moved", "seconds", "candidates", "gap", "simulated_latency_s",
     "simulated_p99_s", "refusal", "note",
 )  # fmt: skip
-
-
-def _without_windows_s(problem: Problem, plan: Plan) -> float:
-    """The aggregate latency, less the time that windows take to fill wherever operators are."""
-    found = evaluate(problem, plan.placement)
-    through, _ = found.deployment.graph.path_counts
-    windows_s = float(through @ window_time_s(found.deployment, found.rates))
-    if not math.isfinite(plan.aggregate_latency):
-        return plan.aggregate_latency
-    return max(plan.aggregate_latency - windows_s, 0.0)
 
 
 def count_moved(before: Placement, after: Placement) -> int:

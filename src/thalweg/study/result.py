@@ -109,7 +109,7 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data, ready for JSON; ∞ is written "inf"."""
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "thalweg": 1,
             "family": self.family_name,
             "minimised": self.family.minimised,
@@ -124,9 +124,9 @@ class Study:
             "ranks": _plain(self.ranks),
             "refusals": self.refusals,
         }
-        return {**told, **self._tell_single()} if self.is_single else told
+        return {**document, **self._single_problem()} if self.is_single else document
 
-    def _tell_single(self) -> dict[str, Any]:
+    def _single_problem(self) -> dict[str, Any]:
         planned = [row for row in self.rows if row["feasible"] is not None]
         best = list(self.best())
         compared: list[Row] = _plain([{name: row[name] for name in _COMPARED} for row in planned])

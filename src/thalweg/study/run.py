@@ -14,7 +14,7 @@ from thalweg.study.draws import SPREAD
 from thalweg.study.families import PLACEMENT, Family, common_family
 from thalweg.study.planned import Row, require_strategies
 from thalweg.study.result import Study
-from thalweg.study.unit import Question, run_unit
+from thalweg.study.unit import Settings, run_unit
 from thalweg.study.variation import OPTION, Values, points, require_variations
 
 OnProgress = Callable[[int, int], None]
@@ -98,7 +98,7 @@ def study(
         options=options,
     )
     defects.raise_if_any()
-    question = Question(
+    settings = Settings(
         strategies=names,
         options=options,
         current=current.placement if isinstance(current, Plan) else current,
@@ -106,7 +106,7 @@ def study(
     )
     units = _cut(cases, wanted_seeds, varied)
     found = Study(
-        rows=_run(question, units, spread, on, on_progress),
+        rows=_run(settings, units, spread, on, on_progress),
         strategies=names,
         cases=tuple(case.name for case in cases),
         seeds=wanted_seeds,
@@ -205,7 +205,7 @@ def _cut(
 
 
 def _run(
-    question: Question,
+    settings: Settings,
     units: Sequence[Unit],
     spread: float,
     on: str | None,
@@ -214,11 +214,11 @@ def _run(
     if on is not None:
         from thalweg.study.side_by_side import run_on_spark
 
-        return run_on_spark(question, units, spread, on=on, on_progress=on_progress)
+        return run_on_spark(settings, units, spread, on=on, on_progress=on_progress)
     rows = []
     for number, unit in enumerate(units):
         problem = unit.case.at(unit.seed, spread)
-        rows += run_unit(question, problem, unit.steps, case=unit.case.name, seed=unit.seed)
+        rows += run_unit(settings, problem, unit.steps, case=unit.case.name, seed=unit.seed)
         if on_progress is not None:
             on_progress(number + 1, len(units))
     return rows

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import pickle
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-from zlib import compress, decompress
 
 import pyarrow as pa
 
 from thalweg.errors import ThalwegError
 from thalweg.spark.sweep import sweep
+from thalweg.spark.sweep.packing import pack, unpack
 from thalweg.study.planned import Row
-from thalweg.study.unit import Question, run_unit
+from thalweg.study.unit import Settings, run_unit
 
 if TYPE_CHECKING:
-    from thalweg.model import Problem
     from thalweg.study.run import Unit
 
 _COLUMNS = pa.schema([("rows", pa.string())])
@@ -31,7 +27,7 @@ class PieceFailed(ThalwegError):
 
 
 def run_on_spark(
-    question: Question,
+    settings: Settings,
     units: Sequence[Unit],
     spread: float,
     *,
@@ -43,7 +39,7 @@ def run_on_spark(
     Problems are made here and sent along: a function that draws them need not be known elsewhere.
     """
     problems = [unit.case.at(unit.seed, spread) for unit in units]
-    packed = (question, [(unit.case.name, unit.seed, unit.steps) for unit in units], problems)
+    packed = (settings, [(unit.case.name, unit.seed, unit.steps) for unit in units], problems)
     with TemporaryDirectory(prefix="thalweg-study-") as folder:
         found = sweep(
             [{"unit": number} for number in range(len(units))],
@@ -51,7 +47,7 @@ def run_on_spark(
             into=Path(folder) / "sweep",
             columns=_COLUMNS,
             name="study",
-            settings={"packed": _pack(packed)},
+            settings={"packed": pack(packed)},
             master=on,
             on_progress=on_progress,
         )
@@ -63,23 +59,8 @@ def run_on_spark(
 
 def run_point(point: Mapping[str, Any]) -> list[dict[str, object]]:
     """The rows of the piece that a point names."""
-    question, units, problems = _unpack(str(point["packed"]))
+    settings, units, problems = unpack(str(point["packed"]))
     number = int(point["unit"])
     case, seed, steps = units[number]
-    rows = run_unit(question, problems[number], steps, case=case, seed=seed)
+    rows = run_unit(settings, problems[number], steps, case=case, seed=seed)
     return [{"rows": json.dumps(rows)}]
-
-
-_Packed = tuple[Question, list[tuple[str, int | None, Any]], "list[Problem]"]
-
-
-def _pack(packed: _Packed) -> str:
-    return b64encode(compress(pickle.dumps(packed), level=1)).decode()
-
-
-@lru_cache(maxsize=1)
-def _unpack(text: str) -> _Packed:
-    packed = decompress(b64decode(text))
-    # Packed by this very driver, so it is as trusted as the driver.
-    found: _Packed = pickle.loads(packed)  # noqa: S301  # nosec B301
-    return found

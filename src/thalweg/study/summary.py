@@ -33,13 +33,13 @@ def summarise(rows: Sequence[Row], varied: Sequence[str]) -> list[Row]:
     keys = ("case", *varied)
     for key, group in group_rows(rows, keys).items():
         head = dict(zip(keys, key, strict=True))
-        told = [
-            {**head, **told}
+        listed = [
+            {**head, **listed}
             for (strategy,), own in group_rows(group, ("strategy",)).items()
-            for told in _means(strategy, own)
+            for listed in _means(strategy, own)
         ]
-        mark_best(told)
-        found += told
+        mark_best(listed)
+        found += listed
     return found
 
 
@@ -47,13 +47,13 @@ def _means(strategy: str, rows: Sequence[Row]) -> list[Row]:
     planned = [row for row in rows if row["feasible"] is not None]
     feasible = [row for row in planned if row["feasible"]]
     counts = {"planned": len(planned), "feasible": len(feasible)}
-    told = []
+    listed = []
     for figure in FIGURES:
         values = [row[figure.name] for row in feasible if row[figure.name] is not None]
         if values:
             mean = asdict(mean_interval(values))
-            told.append({"strategy": strategy, "figure": figure.name, **counts, **mean})
-    return told
+            listed.append({"strategy": strategy, "figure": figure.name, **counts, **mean})
+    return listed
 
 
 def mark_best(rows: Sequence[Row]) -> None:
@@ -83,16 +83,16 @@ def compare_pairs(rows: Sequence[Row], varied: Sequence[str], baseline: str) -> 
         own = {name: {r["seed"]: r for r in part if r["feasible"]}
                for (name,), part in group_rows(group, ("strategy",)).items()}  # fmt: skip
         for figure in FIGURES:
-            told = [
+            listed = [
                 {**head, "strategy": name, "figure": figure.name, "baseline": baseline, **test}
                 for name, each in own.items()
                 if name != baseline
                 and (test := _test(each, own.get(baseline, {}), figure.name)) is not None
             ]
             for kind in ("t_p", "wilcoxon_p"):
-                for row, p in zip(told, adjust_holm([row[kind] for row in told]), strict=True):
+                for row, p in zip(listed, adjust_holm([row[kind] for row in listed]), strict=True):
                     row[f"{kind}_holm"] = p
-            found += told
+            found += listed
     return found
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from thalweg.errors import InvalidInput
 from thalweg.model import Placement, Problem
-from thalweg.study.planned import Answer, Row, ask_each, tell_figures
+from thalweg.study.planned import Outcome, Row, figure_row, plan_each
 from thalweg.study.variation import Values, options_at, vary_network, vary_problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Settings:
     """What is the same for all pieces of a study."""
 
     strategies: tuple[str, ...]
@@ -24,7 +24,7 @@ class Question:
 
 
 def run_unit(
-    question: Question,
+    settings: Settings,
     problem: Problem,
     steps: Sequence[Values],
     *,
@@ -35,14 +35,14 @@ def run_unit(
 
     What moves is counted from `current`, or from the strategy's own plan of the step before.
     """
-    before = dict.fromkeys(question.strategies, question.current)
+    before = dict.fromkeys(settings.strategies, settings.current)
     rows = []
     network, factors = problem.network, None
     for values in steps:
         if factors != (wanted := (values.get("latency", 1), values.get("bandwidth", 1))):
             network, factors = vary_network(problem.network, values), wanted
         at = vary_problem(problem, network, values)
-        options = {**question.options, **options_at(values)}
+        options = {**settings.options, **options_at(values)}
         head = {
             "case": case,
             "application": at.application.name,
@@ -50,19 +50,19 @@ def run_unit(
             "seed": seed,
             **values,
         }
-        for answer in ask_each(at, question.strategies, options, question.current):
-            row = tell_figures(at, answer, before[answer.strategy])
-            if question.simulate_s is not None and answer.plan is not None:
-                row |= _simulate(at, answer, question.simulate_s, seed or 0)
+        for outcome in plan_each(at, settings.strategies, options, settings.current):
+            row = figure_row(at, outcome, before[outcome.strategy])
+            if settings.simulate_s is not None and outcome.plan is not None:
+                row |= _simulate(at, outcome, settings.simulate_s, seed or 0)
             rows.append({**head, **row})
-            if question.current is None and answer.plan is not None:
-                before[answer.strategy] = answer.plan.placement
+            if settings.current is None and outcome.plan is not None:
+                before[outcome.strategy] = outcome.plan.placement
     return rows
 
 
-def _simulate(problem: Problem, answer: Answer, seconds: float, seed: int) -> Row:
+def _simulate(problem: Problem, outcome: Outcome, seconds: float, seed: int) -> Row:
     """What a simulation of a feasible plan finds: mean latency of events, and the 99th per cent."""
-    plan = answer.plan
+    plan = outcome.plan
     if plan is None or not plan.feasible:
         return {}
     from thalweg.simulate.run import simulate
